@@ -1,0 +1,41 @@
+# Everything below is plain Go; `make help` lists it.
+GO      ?= go
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+FUZZTIME ?= 10s
+LDFLAGS = -s -w
+
+export CGO_ENABLED ?= 0
+
+.PHONY: help build demo test test-kafka check fuzz golden bench
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/apograph, one static binary
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/apograph ./cmd/apograph
+
+demo: build ## the whole story on two clusters inside the process; it breaks a record, and finds it (exit 3)
+	@bin/apograph demo; code=$$?; test $$code -eq 3
+
+test: ## all tests that need nothing but Go
+	$(GO) test -count=1 -timeout 20m ./...
+
+test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
+	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
+
+check: ## format, vet, staticcheck, race detector, short fuzz, golden files
+	test -z "$$(gofmt -l cmd fuzz internal ledger replicate translate verify)"
+	$(GO) vet ./... && $(GO) vet -tags kafka ./...
+	$(STATICCHECK) ./... && $(STATICCHECK) -tags kafka ./...
+	CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 30m ./...
+	$(MAKE) fuzz
+	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
+
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; for f in $$($(GO) test -list '^Fuzz' ./fuzz | grep ^Fuzz); do \
+		echo $$f; $(GO) test ./fuzz -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; done
+
+golden: ## write the golden files anew
+	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'TestScript|Golden'
+
+bench: ## Go benchmarks of the hot paths
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./ledger ./translate ./verify

@@ -1,0 +1,131 @@
+// Package connect makes Kafka clients for the clusters of a flow.
+//
+// A [Cluster] is what a person says about a cluster: its alias and where to
+// reach it. Open answers with a client that has been seen to work, or with an
+// [UnreachableError] that names the cluster and its addresses. Client options
+// that decide about correctness (acks, isolation, offset reset) belong to the
+// packages that use the client, which pass them to Open explicitly.
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Open tries for so long to get a first answer from a cluster; a single try
+// may take a little longer.
+const (
+	reachTimeout  = 5 * time.Second
+	reachInterval = 250 * time.Millisecond
+	tryTimeout    = 15 * time.Second
+)
+
+// A Cluster says how to reach one Kafka cluster. It is a value: copy it freely.
+type Cluster struct {
+	Alias     string    // name of the cluster in this flow, never empty
+	Bootstrap []string  // host:port of at least one broker
+	Options   []kgo.Opt // appended to every client of this cluster (dialers, in tests)
+}
+
+// An UnreachableError reports that no broker of a cluster answered. Whether it
+// is worth trying again is not known.
+type UnreachableError struct {
+	Alias     string
+	Bootstrap []string
+	Err       error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cluster %s (%s) cannot be reached: %v", e.Alias, strings.Join(e.Bootstrap, ","), e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Client returns a client that has not yet dialed. The caller closes it.
+func (c Cluster) Client(options ...kgo.Opt) (*kgo.Client, error) {
+	all := []kgo.Opt{
+		kgo.SeedBrokers(c.Bootstrap...),
+		kgo.ClientID("apograph"),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+	}
+	all = append(all, options...)
+	client, err := kgo.NewClient(append(all, c.Options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Alias, err)
+	}
+	return client, nil
+}
+
+// Open returns a client that has had an answer from the cluster, and the
+// cluster's id. The caller closes the client. The error is an
+// [*UnreachableError] if no broker answered within some seconds, or ctx's cause.
+func (c Cluster) Open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, string, error) {
+	client, err := c.Client(options...)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := reach(ctx, client)
+	if err != nil {
+		client.Close()
+		if ctx.Err() != nil {
+			return nil, "", context.Cause(ctx)
+		}
+		return nil, "", &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err}
+	}
+	return client, id, nil
+}
+
+// reach tries until the cluster answers or the time is up: a broker that is
+// being restarted refuses connections for a moment.
+func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+	for deadline := time.Now().Add(reachTimeout); ; {
+		if clusterID, err = tryReach(ctx, client); err == nil || !time.Now().Before(deadline) {
+			return clusterID, err
+		}
+		timer := time.NewTimer(reachInterval)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+func tryReach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		return "", err
+	}
+	request := kmsg.NewPtrMetadataRequest()
+	request.Topics = []kmsg.MetadataRequestTopic{} // empty, not null: no topics
+	response, err := request.RequestWith(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	if response.ClusterID == nil || *response.ClusterID == "" {
+		return "", errors.New("the broker reports no cluster id")
+	}
+	return *response.ClusterID, nil
+}
+
+// CheckAddress returns an error if address is not host:port.
+func CheckAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return fmt.Errorf("%q is not host:port", address)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("%q has no valid port", address)
+	}
+	return nil
+}
