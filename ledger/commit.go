@@ -1,0 +1,302 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+const (
+	// foldShare is the part of all pairs that one commit folds: each pair's
+	// turn comes at the latest after so many commits, and no more journal
+	// values than that are ever needed.
+	foldShare = 64
+
+	// foldMinimum is how many pairs one commit folds in any case. With no more
+	// than that at work the journal stays empty.
+	foldMinimum = 16
+)
+
+// A writer is what committing needs to remember between commits.
+type writer struct {
+	journal  []uint64 // numbers of the values in the bucket journal, ascending
+	unfolded []*pair  // pairs of which the journal has news, longest waiting first
+
+	// minimum overrides foldMinimum where it is not 0, for tests that want a
+	// journal of few pairs.
+	minimum int
+}
+
+// An order is what a commit does beside writing what is queued.
+type order struct {
+	open    []*pair
+	close   *pair
+	closing Closing
+	scope   *Scope
+}
+
+// A commit is the plan of one transaction. Building it changes nothing that
+// others see.
+type commit struct {
+	commitRecord
+	order
+	changes []*change // in order of pair ids
+	spare   []change  // memory for changes
+
+	unfolded []*pair  // writer.unfolded, afterwards
+	journal  []uint64 // writer.journal, afterwards
+	needless []uint64 // journal values to delete
+	queued   int      // Ledger.queued, before
+}
+
+// A change is what a commit does to one pair.
+type change struct {
+	pair    *pair
+	start   place   // of the first entry
+	entries []Entry // taken from the queue
+	state   *State  // nil: not worth writing
+	record  *pairRecord
+	opened  bool
+
+	pages []*page // afterwards
+	fold  bool
+}
+
+// news reports whether the journal has to have the change, if it is not folded.
+func (c *change) news() bool { return len(c.entries) > 0 || c.state != nil }
+
+// Commit writes everything that is queued in one transaction. When it returns
+// without an error all of that is on the disk, in the file and visible to
+// readers: this is the commit point. Where nothing is queued it does nothing.
+//
+// After an error nothing is committed and everything is still queued. A full
+// disk leaves the file as it was, and a later Commit may succeed. Where the
+// file may be bad, or may hold the transaction in spite of the error, the error
+// stays: Append and Commit return it until the ledger is opened again.
+func (l *Ledger) Commit() error {
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	return l.commit(order{})
+}
+
+// CommitLoop commits whenever something has been queued for 100 ms, or 4 MiB
+// are, until ctx ends: then it commits what is queued and returns. It returns
+// the first error. One goroutine runs it, beside those that append.
+func (l *Ledger) CommitLoop(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return l.Commit()
+		case <-l.due:
+		case <-l.full:
+		}
+		if err := l.Commit(); err != nil {
+			return err
+		}
+	}
+}
+
+// commit writes what is queued and what is ordered. The caller holds l.commitMu.
+func (l *Ledger) commit(o order) error {
+	c, err := l.take(o)
+	if err != nil || len(c.changes) == 0 && c.scope == nil {
+		return err
+	}
+	defer c.forget()
+	l.plan(c)
+	if err := l.transact(c); err != nil {
+		l.untake(c)
+		return fmt.Errorf("ledger %s: commit: %w", l.path, err)
+	}
+	l.publish(c)
+	return nil
+}
+
+// take starts a commit with everything that is queued.
+func (l *Ledger) take(o order) (*commit, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usable(); err != nil {
+		return nil, err
+	}
+	size := len(l.queue) + len(o.open) + l.writer.share(len(l.pairs)) + 1
+	c := &commit{order: o, changes: make([]*change, 0, size), spare: make([]change, size), queued: l.queued}
+	c.commitRecord = commitRecord{
+		number: l.last.number + 1,
+		time:   l.now().UnixMilli(),
+		pairs:  len(l.pairs) + len(o.open),
+	}
+	for _, p := range l.queue {
+		c.take(p)
+	}
+	l.queue, l.queued = nil, 0
+	l.stopTimer()
+	for _, p := range o.open {
+		p.OpenedMillis = c.time
+		ch := c.take(p)
+		ch.opened, ch.record = true, &p.pairRecord
+	}
+	if o.close != nil {
+		c.change(o.close).close(o.closing, c.time)
+	}
+	return c, nil
+}
+
+// take moves what is queued of p into the commit.
+func (c *commit) take(p *pair) *change {
+	ch := c.change(p)
+	ch.start, ch.entries = p.tail().end, p.queue
+	p.queue, p.listed = nil, false
+	for i := range ch.entries {
+		ch.entries[i].TimeMillis = c.time
+	}
+	if p.stateWorth() {
+		state := p.state
+		ch.state = &state
+	}
+	if p.changed {
+		record := p.pairRecord
+		ch.record, p.changed = &record, false
+	}
+	return ch
+}
+
+// change returns the commit's change of p.
+func (c *commit) change(p *pair) *change {
+	if p.planned == nil {
+		p.planned = &change{}
+		if len(c.spare) > 0 {
+			p.planned, c.spare = &c.spare[0], c.spare[1:]
+		}
+		p.planned.pair, p.planned.start = p, p.tail().end
+		c.changes = append(c.changes, p.planned)
+	}
+	return p.planned
+}
+
+// forget ends the commit for the pairs.
+func (c *commit) forget() {
+	for _, ch := range c.changes {
+		ch.pair.planned = nil
+	}
+}
+
+// close makes the closing part of the change. The pair refuses entries from
+// here on, so that the books end where the closing says.
+func (ch *change) close(closing Closing, now int64) {
+	if closing.AtMillis == 0 {
+		closing.AtMillis = now
+	}
+	record := ch.pair.pairRecord
+	record.Closed, record.closedAt = &closing, ch.pair.end
+	ch.record = &record
+	ch.pair.closing = true
+}
+
+// plan decides what the transaction writes: which pairs are folded, what goes
+// into the journal, and which journal values are needless afterwards.
+func (l *Ledger) plan(c *commit) {
+	w := &l.writer
+	waiting := slices.Clone(w.unfolded)
+	slices.SortFunc(c.changes, func(a, b *change) int { return cmp.Compare(a.pair.ID, b.pair.ID) })
+	for _, ch := range c.changes {
+		ch.pages = appendPages(ch.pair.pages, ch.entries)
+		if ch.news() && ch.pair.unfolded == 0 {
+			waiting = append(waiting, ch.pair)
+		}
+	}
+	n := min(w.share(c.pairs), len(waiting))
+	for _, p := range waiting[:n] {
+		ch := c.change(p)
+		ch.fold = true
+		if ch.pages == nil {
+			ch.pages = p.pages
+		}
+	}
+	c.unfolded = waiting[n:]
+	c.planJournal(w)
+}
+
+// share returns how many of the pairs one commit folds.
+func (w *writer) share(pairs int) int {
+	minimum := foldMinimum
+	if w.minimum > 0 {
+		minimum = w.minimum
+	}
+	return max(minimum, (pairs+foldShare-1)/foldShare)
+}
+
+// planJournal keeps the journal values from the first one on that a pair waits
+// for. As every pair waits behind those that have waited longer, that is what
+// the first one waits for.
+func (c *commit) planJournal(w *writer) {
+	oldest := c.number
+	if len(c.unfolded) > 0 && c.unfolded[0].unfolded > 0 {
+		oldest = c.unfolded[0].unfolded
+	}
+	keep, _ := slices.BinarySearch(w.journal, oldest)
+	c.needless, c.journal = w.journal[:keep], slices.Clone(w.journal[keep:])
+	if slices.ContainsFunc(c.changes, (*change).journaled) {
+		c.journal = append(c.journal, c.number)
+	}
+	c.commitRecord.journal = len(c.journal)
+}
+
+// journaled reports whether the change goes into the journal.
+func (ch *change) journaled() bool { return ch.news() && !ch.fold }
+
+// publish shows readers what was committed.
+func (l *Ledger) publish(c *commit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ch := range c.changes {
+		l.publishChange(ch, c.number)
+	}
+	l.writer.unfolded, l.writer.journal = c.unfolded, c.journal
+	l.last = c.commitRecord
+	if c.scope != nil {
+		l.scope = *c.scope
+	}
+}
+
+func (l *Ledger) publishChange(ch *change, number uint64) {
+	p := ch.pair
+	if ch.opened {
+		l.pairs[p.ID] = p
+	} else if ch.record != nil && ch.record.Closed != nil {
+		p.Closed, p.closedAt = ch.record.Closed, ch.record.closedAt
+	}
+	p.pages = ch.pages
+	if ch.state != nil {
+		p.stored = *ch.state
+	}
+	switch {
+	case ch.fold:
+		saved := *p.tail()
+		saved.saved = saved.count
+		p.pages = []*page{&saved}
+		p.unfolded, p.folded, p.foldedEnd = 0, number, saved.end
+	case ch.news() && p.unfolded == 0:
+		p.unfolded = number
+	}
+}
+
+// untake puts everything back in front of what was queued meanwhile.
+func (l *Ledger) untake(c *commit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.order.close != nil {
+		c.order.close.closing = false
+	}
+	l.queued += c.queued
+	for _, ch := range c.changes {
+		if ch.opened || !ch.news() && ch.record == nil {
+			continue // never seen, or only folded
+		}
+		p := ch.pair
+		p.queue = append(ch.entries, p.queue...)
+		p.changed = p.changed || ch.record != nil
+		l.list(p)
+	}
+}

@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+)
+
+// FuzzDecodePage takes bytes as the payload of a page. Whatever they are,
+// nothing panics; and what is read is valid, hangs together, and is the same
+// when it is written and read again.
+func FuzzDecodePage(f *testing.F) {
+	p := newPage(place{5, 6}, Totals{Bytes: 7, Entries: 2})
+	at := Position{Source: 5, Target: 6}
+	for tile := range Tile(NumTiles) {
+		e := sourceEntry(tile, at, 3)
+		switch {
+		case tile == Copied:
+			e = copiedEntry(at, 3)
+			e.Gaps = []Gap{{CommitMarker, Range{e.Source.End, e.Source.End + 1}}}
+			e.Source.End++
+		case tile.AdvancesTarget():
+			e = targetEntry(tile, at, 3)
+		}
+		if !p.push(&e) {
+			f.Fatal("the page is full")
+		}
+		at = advance(at, &e)
+		f.Add(p.value(nil)[checksumSize:])
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		p, before, err := parsePage(place{5, 6}, payload)
+		if err != nil {
+			return
+		}
+		entries, err := p.complete(before)
+		if err != nil {
+			return
+		}
+		end := p.start
+		again := newPage(p.start, before)
+		for i := range entries {
+			if err := entries[i].Validate(); err != nil || entries[i].start() != end {
+				t.Fatalf("entry %d: %+v does not follow %+v: %v", i, entries[i], end, err)
+			}
+			end = entries[i].end()
+			if !again.push(&entries[i]) {
+				return // longer than any page that is written
+			}
+		}
+		if end != p.end || again.after != p.after || again.next != p.next {
+			t.Fatalf("the page ends at %+v with %v, it says %+v and %v", end, again.after, p.end, p.after)
+		}
+		read, err := again.entries()
+		if err != nil || !slices.EqualFunc(read, entries, sameEntry) {
+			t.Fatalf("written and read again: %v, %v, want %v", read, err, entries)
+		}
+	})
+}
+
+// FuzzDecodeJournal does the same with the payload of a journal value.
+func FuzzDecodeJournal(f *testing.F) {
+	state := State{LogStart: 1, LastStable: 2, HighWatermark: 3, SeenMillis: startMillis, CompactSeen: true}
+	at := Position{Source: 5, Target: 6}
+	f.Add(appendJournal(nil, startMillis, nil))
+	f.Add(appendJournal(nil, startMillis, []section{
+		{id: 1, state: &state},
+		{id: 7, start: place{5, 6}, entries: []Entry{copiedEntry(at, 3)}},
+		{id: 8, start: place{5, 6}, entries: []Entry{sourceEntry(Filtered, at, 3), targetEntry(Foreign, Position{Source: 8, Target: 6}, 2)}, state: &state},
+	}))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		sections, err := decodeJournal(payload)
+		if err != nil {
+			return
+		}
+		last := PairID(0)
+		for _, s := range sections {
+			end := s.start
+			for i := range s.entries {
+				if err := s.entries[i].Validate(); err != nil || s.entries[i].start() != end || s.id <= last {
+					t.Fatalf("pair %d behind %d: %+v does not follow %+v: %v", s.id, last, s.entries[i], end, err)
+				}
+				end = s.entries[i].end()
+			}
+			last = s.id
+		}
+		again, err := decodeJournal(appendJournal(nil, 0, sections))
+		if err != nil || !slices.EqualFunc(again, sections, sameSection) {
+			t.Fatalf("written and read again: %+v, %v, want %+v", again, err, sections)
+		}
+	})
+}
+
+func sameSection(a, b section) bool {
+	sameState := (a.state == nil) == (b.state == nil) && (a.state == nil || *a.state == *b.state)
+	return a.id == b.id && a.start == b.start && sameState && slices.EqualFunc(a.entries, b.entries, sameEntry)
+}

@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"encoding/binary"
+)
+
+// Flags of a section of a journal value.
+const (
+	sectionEntries = 1 << iota
+	sectionState
+	sectionKnown = 1<<iota - 1
+)
+
+// A section is what one commit added to one pair.
+type section struct {
+	id      PairID
+	start   place // of the first entry
+	entries []Entry
+	state   *State // nil: not written with this commit
+}
+
+// journalKey is the key of a commit in the bucket journal: its number, so that
+// the order of keys is the order of commits.
+func journalKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+// parseJournalKey is the inverse of journalKey.
+func parseJournalKey(key []byte) (uint64, bool) {
+	if len(key) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key), true
+}
+
+// appendJournal appends the payload of a journal value: the sections, in order
+// of pair ids, of the commit at time.
+func appendJournal(b []byte, time int64, sections []section) []byte {
+	b = binary.AppendUvarint(b, 0) // flags
+	b = binary.AppendVarint(b, time)
+	b = binary.AppendUvarint(b, uint64(len(sections)))
+	last := PairID(0)
+	for i := range sections {
+		s := &sections[i]
+		b = binary.AppendUvarint(b, uint64(s.id-last))
+		last = s.id
+		b = appendSection(b, time, s)
+	}
+	return b
+}
+
+func appendSection(b []byte, time int64, s *section) []byte {
+	flags := uint64(0)
+	if len(s.entries) > 0 {
+		flags |= sectionEntries
+	}
+	if s.state != nil {
+		flags |= sectionState
+	}
+	b = binary.AppendUvarint(b, flags)
+	if len(s.entries) > 0 {
+		b = binary.AppendUvarint(b, uint64(s.start.source))
+		b = binary.AppendUvarint(b, uint64(s.start.target))
+		b = binary.AppendUvarint(b, uint64(len(s.entries)))
+		c := newBasis(time)
+		for i := range s.entries {
+			b = appendEntry(b, &s.entries[i], &c)
+		}
+	}
+	if s.state != nil {
+		b = appendState(b, s.state, time)
+	}
+	return b
+}
+
+// decodeJournal is the inverse of appendJournal.
+func decodeJournal(payload []byte) ([]section, error) {
+	r := wireReader{b: payload}
+	r.flags(0)
+	time := r.varint()
+	n := r.below(uint64(len(r.b))) // a section takes more than a byte
+	sections := make([]section, 0, n)
+	last := PairID(0)
+	for range n {
+		s := section{id: last + PairID(r.below(1<<32-1-uint64(last)))}
+		if s.id == last {
+			r.fail() // the ids ascend, and there is no pair 0
+		}
+		if err := decodeSection(&r, time, &s); err != nil {
+			return nil, err
+		}
+		last = s.id
+		sections = append(sections, s)
+	}
+	if !r.done() {
+		return nil, lawErrorf(lawEncoding, "journal: cut short, too long, out of range or of a newer version")
+	}
+	return sections, nil
+}
+
+func decodeSection(r *wireReader, time int64, s *section) error {
+	flags := r.flags(sectionKnown)
+	if flags&sectionEntries != 0 {
+		if err := decodeSectionEntries(r, time, s); err != nil {
+			return err
+		}
+	}
+	if flags&sectionState != 0 {
+		state := decodeState(r, time)
+		s.state = &state
+	}
+	if r.bad || flags == 0 || flags&sectionEntries != 0 && len(s.entries) == 0 {
+		return lawErrorf(lawEncoding, "section of pair %d: cut short, out of range or of a newer version", s.id)
+	}
+	return nil
+}
+
+func decodeSectionEntries(r *wireReader, time int64, s *section) error {
+	s.start = place{r.count(), r.count()}
+	at, c := s.start, newBasis(time)
+	for range r.below(uint64(len(r.b))) {
+		var e Entry
+		if err := decodeEntry(r, at, &c, &e); err != nil {
+			return err
+		}
+		at = e.end()
+		s.entries = append(s.entries, e)
+	}
+	return nil
+}
+
+// appendState appends a state whose time is written relative to base.
+func appendState(b []byte, s *State, base int64) []byte {
+	flags := uint64(0)
+	if s.CompactSeen {
+		flags |= stateCompactSeen
+	}
+	b = binary.AppendUvarint(b, flags)
+	b = binary.AppendUvarint(b, uint64(s.HighWatermark+1))
+	b = binary.AppendVarint(b, s.HighWatermark-s.LastStable)
+	b = binary.AppendUvarint(b, uint64(s.LogStart+1))
+	return binary.AppendVarint(b, s.SeenMillis-base)
+}
+
+const stateCompactSeen = 1
+
+// decodeState is the inverse of appendState.
+func decodeState(r *wireReader, base int64) State {
+	s := State{CompactSeen: r.flags(stateCompactSeen) != 0}
+	s.HighWatermark = r.count() - 1
+	s.LastStable = s.HighWatermark - r.varint()
+	s.LogStart = r.count() - 1
+	s.SeenMillis = r.delta(base)
+	return s
+}

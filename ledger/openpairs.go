@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// A partition names a topic's partition on one side.
+type partition struct {
+	topic     string
+	partition int32
+}
+
+// An openings is what new pairs must not collide with.
+type openings struct {
+	sources, targets map[partition]bool  // that have an open pair
+	generations      map[partition]int32 // last one of each source partition
+}
+
+// OpenPairs opens pairs in one durable transaction, together with everything
+// that is queued, and returns their ids in the order of pairs. A pair's books
+// start at source offset 0, with a before_start tile up to ScopeStart, and at
+// TargetBase.
+//
+// ID is assigned, and must be 0, as Producer.Appended must be; OpenedMillis is
+// set; Closed must be nil. A Generation of 0 becomes one more than the last of
+// the same source topic name and partition; any other must be above that.
+//
+// All pairs are opened or none. The error is ErrPairOpen for a source or target
+// partition that has an open pair, also one among pairs; others are those of
+// [Ledger.Append] and [Ledger.Commit].
+func (l *Ledger) OpenPairs(pairs []Pair) ([]PairID, error) {
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	known, next := l.openings()
+	opened := make([]*pair, 0, len(pairs))
+	ids := make([]PairID, 0, len(pairs))
+	for i, p := range pairs {
+		if err := known.admit(&p); err != nil {
+			return nil, fmt.Errorf("ledger: open %s-%d to %s-%d: %w", p.SourceTopic, p.Partition, p.TargetTopic, p.Partition, err)
+		}
+		p.ID = next + PairID(i)
+		ids = append(ids, p.ID)
+		opened = append(opened, openPair(p))
+	}
+	if err := l.commit(order{open: opened}); err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// openings returns what the open pairs take, and the next id.
+func (l *Ledger) openings() (*openings, PairID) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	known := newOpenings()
+	last := PairID(0)
+	for id, p := range l.pairs {
+		last = max(last, id)
+		known.add(&p.Pair)
+	}
+	return known, last + 1
+}
+
+func newOpenings() *openings {
+	return &openings{
+		sources:     make(map[partition]bool),
+		targets:     make(map[partition]bool),
+		generations: make(map[partition]int32),
+	}
+}
+
+func (o *openings) add(p *Pair) {
+	source, target := partition{p.SourceTopic, p.Partition}, partition{p.TargetTopic, p.Partition}
+	o.generations[source] = max(o.generations[source], p.Generation)
+	if p.Closed == nil {
+		o.sources[source], o.targets[target] = true, true
+	}
+}
+
+// admit checks a pair that is to be opened, gives it a generation, and adds it.
+func (o *openings) admit(p *Pair) error {
+	if fault := pairFault(p); fault != "" {
+		return lawErrorf(lawOpening, "%s", fault)
+	}
+	if p.ID != 0 || p.Closed != nil || p.Producer.Appended != 0 {
+		return lawErrorf(lawOpening, "has id %d, is closed, or its producer starts at record %d", p.ID, p.Producer.Appended)
+	}
+	source, target := partition{p.SourceTopic, p.Partition}, partition{p.TargetTopic, p.Partition}
+	if o.sources[source] || o.targets[target] {
+		return ErrPairOpen
+	}
+	last := o.generations[source]
+	if p.Generation == 0 {
+		p.Generation = last + 1
+	}
+	if p.Generation <= last {
+		return lawErrorf(lawGeneration, "generation %d, the last one is %d", p.Generation, last)
+	}
+	o.add(p)
+	return nil
+}
+
+// pairFault returns what is wrong with an opening by itself; "" if nothing.
+func pairFault(p *Pair) string {
+	for _, name := range []string{p.SourceTopic, p.TargetTopic} {
+		if name == "" || len(name) > maxText || !utf8.ValidString(name) {
+			return fmt.Sprintf("topic name %q", name)
+		}
+	}
+	switch {
+	case p.Partition < 0 || p.Generation < 0:
+		return fmt.Sprintf("partition %d, generation %d", p.Partition, p.Generation)
+	case p.ScopeStart < 0 || p.TargetBase < 0:
+		return fmt.Sprintf("scope from source offset %d, books from target offset %d", p.ScopeStart, p.TargetBase)
+	}
+	return producerFault(nil, p.Producer)
+}
+
+// openPair returns a pair with its before_start tile queued.
+func openPair(info Pair) *pair {
+	p := newPair(&pairRecord{Pair: info, producers: []Producer{info.Producer}})
+	if info.ScopeStart > 0 {
+		p.end.source, p.scopeEnd = info.ScopeStart, info.ScopeStart
+		p.queue = []Entry{{
+			Tile:        BeforeStart,
+			Source:      Range{0, info.ScopeStart},
+			Target:      Range{info.TargetBase, info.TargetBase},
+			LeaderEpoch: -1,
+		}}
+	}
+	return p
+}
+
+// ClosePair ends a pair's generation where its books end. What is queued of the
+// pair, and of all others, is committed with it; entries that are appended
+// meanwhile are refused. A closed pair is never opened again and takes nothing
+// more; its entries stay readable.
+//
+// Errors are those of [Ledger.Append] and [Ledger.Commit]. A reason has at most
+// 1024 bytes.
+func (l *Ledger) ClosePair(id PairID, closing Closing) error {
+	if len(closing.Reason) > maxText || !utf8.ValidString(closing.Reason) {
+		return lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
+	}
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	l.mu.RLock()
+	p, err := l.writable(id)
+	l.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	return l.commit(order{close: p, closing: closing})
+}
+
+// SetScope says which topics the flow is started with. It is durable, together
+// with everything that is queued, when it returns; it does nothing where the
+// ledger says so already. Errors are those of [Ledger.Commit].
+func (l *Ledger) SetScope(s Scope) error {
+	for _, p := range slices.Concat(s.Topics, s.TopicsExclude) {
+		if len(p) > maxPattern || !utf8.ValidString(p) {
+			return lawErrorf(lawEncoding, "pattern %.40q has more than %d bytes or is not UTF-8", p, maxPattern)
+		}
+	}
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	if s.equal(l.Scope()) {
+		return nil
+	}
+	s = s.clone()
+	return l.commit(order{scope: &s})
+}

@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The buckets of a ledger file. There are no others, and none inside another.
+const (
+	bucketMeta    = "meta"    // format, identity, last commit
+	bucketPairs   = "pairs"   // pair -> opening, producers, closing
+	bucketState   = "state"   // pair -> last seen bounds, last folded commit
+	bucketPages   = "pages"   // pair, source, target -> totals before, entries
+	bucketTargets = "targets" // pair, target, source -> nothing
+	bucketJournal = "journal" // commit -> entries and states that are not folded yet
+)
+
+func bucketNames() []string {
+	return []string{bucketJournal, bucketMeta, bucketPages, bucketPairs, bucketState, bucketTargets}
+}
+
+const checksumSize = 8
+
+// newValue returns the start of a value with room for its checksum and size
+// more bytes.
+func newValue(size int) []byte { return make([]byte, checksumSize, checksumSize+size) }
+
+// seal writes the checksum into the front of value, which newValue started, and
+// returns it.
+func seal(bucket string, key, value []byte) []byte {
+	binary.BigEndian.PutUint64(value, checksum(bucket, key, value[checksumSize:]))
+	return value
+}
+
+// unseal returns the payload of a value. It reports false if the value is not
+// the one that was written under this key of this bucket.
+func unseal(bucket string, key, value []byte) ([]byte, bool) {
+	if len(value) < checksumSize {
+		return nil, false
+	}
+	payload := value[checksumSize:]
+	return payload, binary.BigEndian.Uint64(value) == checksum(bucket, key, payload)
+}
+
+// checksum covers where the value stands as well as what it holds, so that a
+// value that was moved or doubled is noticed. Lengths keep the parts apart.
+func checksum(bucket string, key, payload []byte) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.Write([]byte{byte(len(bucket)), byte(len(key))})
+	_, _ = d.WriteString(bucket)
+	_, _ = d.Write(key)
+	_, _ = d.Write(payload)
+	return d.Sum64()
+}
