@@ -1,0 +1,263 @@
+package replicate
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/internal/recordbatch"
+	"apograph/ledger"
+)
+
+// batchOf returns a dense batch of n records at base.
+func batchOf(base int64, n int32) []byte {
+	h := recordbatch.Header{
+		BaseOffset: base, Magic: 2, LastOffsetDelta: n - 1, Count: n,
+		BaseTimestamp: 1000, MaxTimestamp: 1000, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1,
+	}
+	var body []byte
+	for i := range n {
+		r := recordbatch.Record{OffsetDelta: i, Value: []byte{byte(i)}}
+		body = r.Encode(body)
+	}
+	return h.Encode(nil, body)
+}
+
+// newTestAssembler returns an assembler at source offset 0.
+func newTestAssembler() *assembler {
+	return &assembler{
+		tools: &tools{}, joinLimit: joinBytes,
+		logStart: func() (int64, error) { return 0, nil },
+	}
+}
+
+// assembleAll returns all units of data and the error that ended them.
+func assembleAll(a *assembler, data []byte) ([]*unit, error) {
+	c := &chunk{data: data}
+	var units []*unit
+	for {
+		u, err := a.next(c)
+		if u == nil || err != nil {
+			return units, err
+		}
+		units = append(units, u)
+	}
+}
+
+func TestDamageStopsAtItsBatch(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(batch []byte) []byte
+		reason StopReason
+	}{
+		{"a flipped byte in the body", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, StopCorruptSourceBatch},
+		{"a flipped byte in the header", func(b []byte) []byte { b[30] ^= 1; return b }, StopCorruptSourceBatch},
+		{"an absurd length", func(b []byte) []byte { binary.BigEndian.PutUint32(b[8:], 3); return b }, StopCorruptSourceBatch},
+		{"a header that promises more records", func(b []byte) []byte {
+			h, _ := recordbatch.Parse(b)
+			h.Count, h.LastOffsetDelta = 4, 3
+			return h.Encode(nil, b[recordbatch.HeaderSize:])
+		}, StopCorruptSourceBatch},
+		{"two records at one offset", func(b []byte) []byte {
+			h, _ := recordbatch.Parse(b)
+			r := recordbatch.Record{OffsetDelta: 0}
+			return h.Encode(nil, r.Encode(r.Encode(r.Encode(nil))))
+		}, StopCorruptSourceBatch},
+		{"a codec that nobody knows", func(b []byte) []byte {
+			h, _ := recordbatch.Parse(b)
+			h.Attributes = 6
+			return h.Encode(nil, b[recordbatch.HeaderSize:])
+		}, StopCorruptSourceBatch},
+		{"a control record of an unknown type", func(b []byte) []byte {
+			r := recordbatch.Record{Key: []byte{0, 0, 0, 9}}
+			h, _ := recordbatch.Parse(b)
+			h.Attributes, h.Count, h.LastOffsetDelta = 0x30, 1, 0
+			return h.Encode(nil, r.Encode(nil))
+		}, StopUnsupportedFormat},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newTestAssembler()
+			units, err := assembleAll(a, append(batchOf(0, 5), tt.damage(batchOf(5, 3))...))
+			var bad *sourceError
+			if !errors.As(err, &bad) || bad.offset != 5 || bad.reason != tt.reason {
+				t.Errorf("error %v, want %s at offset 5", err, tt.reason)
+			}
+			if len(units) != 1 || units[0].records != 5 {
+				t.Errorf("%d units before the damage, want the good batch", len(units))
+			}
+			if again, err := assembleAll(a, tt.damage(batchOf(5, 3))); len(again) != 0 || err == nil {
+				t.Errorf("a second look gives %d units and %v", len(again), err)
+			}
+		})
+	}
+}
+
+// messageSet returns one entry of the formats before Kafka 0.11.
+func messageSet(magic int8, offset int64, timestamp int64, key, value []byte) []byte {
+	m := []byte{byte(magic), 0}
+	if magic == 1 {
+		m = binary.BigEndian.AppendUint64(m, uint64(timestamp))
+	}
+	for _, f := range [][]byte{key, value} {
+		m = binary.BigEndian.AppendUint32(m, uint32(len(f)))
+		m = append(m, f...)
+	}
+	entry := binary.BigEndian.AppendUint64(nil, uint64(offset))
+	entry = binary.BigEndian.AppendUint32(entry, uint32(len(m)+4))
+	entry = binary.BigEndian.AppendUint32(entry, crc32.ChecksumIEEE(m))
+	return append(entry, m...)
+}
+
+func TestOldMessageFormatsAreEncodedAnew(t *testing.T) {
+	for _, magic := range []int8{0, 1} {
+		a := newTestAssembler()
+		data := messageSet(magic, 0, 7000, []byte("k"), []byte("v"))
+		data = append(data, messageSet(magic, 1, 8000, []byte("l"), []byte("w"))...)
+		units, err := assembleAll(a, data)
+		if err != nil || len(units) != 1 || units[0].records != 2 || a.pos != 2 {
+			t.Fatalf("magic %d: %d units, position %d, %v; want one of two records", magic, len(units), a.pos, err)
+		}
+		want := int64(7000)
+		if magic == 0 {
+			want = -1
+		}
+		_ = a.tools.each(units[0].batch, func(r *recordbatch.Record, timestamp int64) error {
+			if r.OffsetDelta == 0 && (timestamp != want || string(r.Value) != "v") {
+				t.Errorf("magic %d: first record %q at %d, want v at %d", magic, r.Value, timestamp, want)
+			}
+			return nil
+		})
+	}
+}
+
+func TestOldMessageFormatThatCannotBeRead(t *testing.T) {
+	a := newTestAssembler()
+	entry := messageSet(1, 0, 0, nil, []byte("v"))
+	entry[len(entry)-1] ^= 1
+	_, err := assembleAll(a, entry)
+	var bad *sourceError
+	if !errors.As(err, &bad) || bad.reason != StopUnsupportedFormat {
+		t.Errorf("error %v, want unsupported_format", err)
+	}
+}
+
+func TestSmallBatchesAreJoinedAndLargeOnesPass(t *testing.T) {
+	small := append(batchOf(0, 3), batchOf(3, 4)...)
+	units, err := assembleAll(newTestAssembler(), small)
+	if err != nil || len(units) != 1 || units[0].records != 7 || !units[0].recoded {
+		t.Errorf("two small batches: %d units, %v; want one of 7 records", len(units), err)
+	}
+	alone := batchOf(0, 3)
+	units, err = assembleAll(newTestAssembler(), alone)
+	if err != nil || len(units) != 1 || units[0].recoded || &units[0].batch[0] != &alone[0] {
+		t.Errorf("a small batch alone is not passed as it is")
+	}
+	large := append(batchOf(0, 2000), batchOf(2000, 2000)...)
+	units, err = assembleAll(newTestAssembler(), large)
+	if err != nil || len(units) != 2 || units[0].recoded || units[1].recoded {
+		t.Errorf("two large batches: %d units, %v; want both as they are", len(units), err)
+	}
+}
+
+func TestLeaderEpochsAreNotMixed(t *testing.T) {
+	second := batchOf(3, 3)
+	binary.BigEndian.PutUint32(second[12:], 4)
+	units, err := assembleAll(newTestAssembler(), append(batchOf(0, 3), second...))
+	if err != nil || len(units) != 2 || units[0].entry.LeaderEpoch != 0 || units[1].entry.LeaderEpoch != 4 {
+		t.Errorf("%d units, %v; want one for each epoch", len(units), err)
+	}
+}
+
+func TestClassifyProduce(t *testing.T) {
+	tests := []struct {
+		err  *kerr.Error
+		base int64
+		want outcome
+	}{
+		{kerr.NotLeaderForPartition, -1, notAppended},
+		{kerr.NotLeaderForPartition, 10, unknown},
+		{kerr.NotEnoughReplicas, -1, notAppended},
+		{kerr.NotEnoughReplicasAfterAppend, 10, unknown},
+		{kerr.NotEnoughReplicasAfterAppend, -1, unknown},
+		{kerr.RequestTimedOut, -1, unknown},
+		{kerr.KafkaStorageError, -1, unknown},
+		{kerr.OutOfOrderSequenceNumber, -1, outOfOrder},
+		{kerr.DuplicateSequenceNumber, -1, unknown},
+		{kerr.InvalidProducerEpoch, -1, denied},
+		{kerr.MessageTooLarge, -1, refused},
+		{kerr.InvalidRecord, -1, refused},
+		{kerr.UnknownServerError, -1, refused},
+		{&kerr.Error{Code: 9999}, -1, unknown},
+	}
+	for _, tt := range tests {
+		if got := classifyProduce(tt.err.Code, tt.base, "").outcome; got != tt.want {
+			t.Errorf("code %d with base %d: outcome %d, want %d", tt.err.Code, tt.base, got, tt.want)
+		}
+	}
+	if got := classifyProduce(0, 7, ""); got.outcome != appended || got.base != 7 {
+		t.Errorf("success: %+v", got)
+	}
+}
+
+// TestHalvesTellTheSameStory splits units until each has one record: entries
+// and batches of the parts put together are those of the whole.
+func TestHalvesTellTheSameStory(t *testing.T) {
+	a := newTestAssembler()
+	units, err := assembleAll(a, append(batchOf(0, 5), batchOf(8, 6)...))
+	if err == nil && len(units) != 3 {
+		t.Fatalf("%d units, want data, a gap, data", len(units))
+	}
+	a = newTestAssembler()
+	a.compactPolicy = true
+	units, err = assembleAll(a, append(batchOf(0, 5), batchOf(8, 6)...))
+	if err != nil || len(units) != 1 {
+		t.Fatalf("%d units, %v; want one with a gap", len(units), err)
+	}
+	whole := units[0].entry
+	parts := halveAll(t, a.tools, units[0])
+	if len(parts) != 11 {
+		t.Fatalf("%d parts, want 11", len(parts))
+	}
+	var digest ledger.Digest
+	end, bytes := int64(0), int64(0)
+	for _, p := range parts {
+		p.land(0)
+		if err := p.entry.Validate(); err != nil {
+			t.Error(err)
+		}
+		if p.entry.Source.Start != end {
+			t.Errorf("a part starts at %d, want %d", p.entry.Source.Start, end)
+		}
+		end = p.entry.Source.End
+		bytes += p.entry.Bytes
+		digest = ledger.Concat(digest, p.entry.Digest, int64(p.records))
+	}
+	if end != whole.Source.End || bytes != whole.Bytes || digest != whole.Digest {
+		t.Errorf("parts end at %d with %d bytes and digest %v, the whole at %d, %d, %v", end, bytes, digest, whole.Source.End, whole.Bytes, whole.Digest)
+	}
+}
+
+func halveAll(t *testing.T, tools *tools, u *unit) []*unit {
+	t.Helper()
+	if u.records == 1 {
+		return []*unit{u}
+	}
+	halves, err := tools.halve(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []*unit
+	for _, h := range halves {
+		var b kmsg.RecordBatch
+		if err := b.ReadFrom(h.batch); err != nil || b.NumRecords != h.records {
+			t.Fatalf("a half of %d records does not read back: %v", h.records, err)
+		}
+		parts = append(parts, halveAll(t, tools, h)...)
+	}
+	return parts
+}

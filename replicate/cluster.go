@@ -1,0 +1,385 @@
+package replicate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/internal/connect"
+	"apograph/ledger"
+)
+
+// A topicPartition names one partition of a cluster.
+type topicPartition struct {
+	topic     string
+	partition int32
+}
+
+func (tp topicPartition) String() string { return fmt.Sprintf("%s-%d", tp.topic, tp.partition) }
+
+// A leader is a partition's leader as metadata last said.
+type leader struct {
+	node  int32 // -1: none
+	epoch int32 // -1: unknown
+}
+
+// A topicState is what metadata says about one topic.
+type topicState struct {
+	id       ledger.TopicID // zero: the cluster does not give ids
+	err      *kerr.Error
+	leaders  []leader // by partition
+	replicas int      // of partition 0
+	missing  int      // refreshes in a row that did not know the topic
+}
+
+// A cluster is the raw view of one Kafka cluster: its topics and leaders, and
+// requests sent to a partition's leader. Safe for concurrent use.
+type cluster struct {
+	alias  string
+	id     string
+	client *kgo.Client
+	admin  *kadm.Client
+
+	refreshing sync.Mutex // held for the whole of one metadata request
+	mu         sync.Mutex // guards what follows
+	names      []string   // the topics to keep track of, never nil
+	topics     map[string]topicState
+	brokers    int
+	generation int // counts refreshes
+}
+
+// openCluster dials c. The caller closes the result.
+func openCluster(ctx context.Context, c connect.Cluster, options ...kgo.Opt) (*cluster, error) {
+	client, id, err := c.Open(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{
+		alias:  c.Alias,
+		id:     id,
+		client: client,
+		admin:  kadm.NewClient(client),
+		names:  []string{},
+		topics: map[string]topicState{},
+	}, nil
+}
+
+func (c *cluster) close() { c.client.Close() }
+
+// track adds topics whose leaders refresh keeps.
+func (c *cluster) track(topics ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = append(c.names, topics...)
+	slices.Sort(c.names)
+	c.names = slices.Compact(c.names)
+}
+
+// refresh asks for metadata, unless another caller has done so since the
+// generation that this caller has seen. It returns the generation now known.
+func (c *cluster) refresh(ctx context.Context, seen int) (int, error) {
+	c.refreshing.Lock()
+	defer c.refreshing.Unlock()
+	c.mu.Lock()
+	generation, names := c.generation, c.names
+	c.mu.Unlock()
+	if generation > seen {
+		return generation, nil
+	}
+	topics, err := c.metadata(ctx, names)
+	if err != nil {
+		return generation, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, t := range topics {
+		if t.gone() {
+			t.missing = c.topics[name].missing + 1
+			topics[name] = t
+		}
+	}
+	c.topics = topics
+	c.generation++
+	return c.generation, nil
+}
+
+// metadata asks about topics; nil asks about all that this client may see.
+func (c *cluster) metadata(ctx context.Context, names []string) (map[string]topicState, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, name := range names {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		request.Topics = append(request.Topics, t)
+	}
+	if names != nil && len(names) == 0 {
+		request.Topics = []kmsg.MetadataRequestTopic{}
+	}
+	response, err := request.RequestWith(ctx, c.client)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: metadata: %w", c.alias, err)
+	}
+	topics := make(map[string]topicState, len(response.Topics))
+	for _, t := range response.Topics {
+		if t.Topic != nil {
+			topics[*t.Topic] = topicStateOf(t)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brokers = len(response.Brokers)
+	return topics, nil
+}
+
+func topicStateOf(t kmsg.MetadataResponseTopic) topicState {
+	s := topicState{id: ledger.TopicID(t.TopicID), err: kerr.TypedErrorForCode(t.ErrorCode)}
+	for _, p := range t.Partitions {
+		for int(p.Partition) >= len(s.leaders) {
+			s.leaders = append(s.leaders, leader{-1, -1})
+		}
+		s.leaders[p.Partition] = leader{p.Leader, p.LeaderEpoch}
+		if p.Partition == 0 {
+			s.replicas = len(p.Replicas)
+		}
+	}
+	return s
+}
+
+// gone reports whether the cluster says that there is no such topic. A broker
+// that has just started may say so for a moment.
+func (t topicState) gone() bool {
+	return t.err == kerr.UnknownTopicOrPartition || t.err == kerr.UnknownTopicID
+}
+
+// topic returns what the last refresh said about a topic.
+func (c *cluster) topic(name string) (topicState, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.topics[name]
+	return t, ok
+}
+
+// leader returns a partition's leader as last known, and the generation of
+// that knowledge.
+func (c *cluster) leader(tp topicPartition) (leader, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.topics[tp.topic]
+	if int(tp.partition) >= len(t.leaders) {
+		return leader{-1, -1}, c.generation
+	}
+	return t.leaders[tp.partition], c.generation
+}
+
+// debuggingReplica is the replica id with which a leader answers ListOffsets
+// with its log end instead of the high watermark (ListOffsetsRequest.DEBUGGING_REPLICA_ID).
+const debuggingReplica = -2
+
+// Timestamps with a meaning in ListOffsets.
+const (
+	latestOffset   = -1
+	earliestOffset = -2
+)
+
+// An offsetQuery asks a partition's leader for one offset.
+type offsetQuery struct {
+	replica   int32 // -1: an ordinary client, which sees the high watermark as the end
+	timestamp int64
+	isolation int8 // 1: the last stable offset as the end
+}
+
+// An offsetAnswer is what a leader said about one partition.
+type offsetAnswer struct {
+	offset int64
+	err    error
+}
+
+// listOffset asks the current leader of tp for an offset.
+func (c *cluster) listOffset(ctx context.Context, tp topicPartition, q offsetQuery) (int64, error) {
+	l, _ := c.leader(tp)
+	if l.node < 0 {
+		return 0, kerr.LeaderNotAvailable
+	}
+	answers, err := c.askOffsets(ctx, l.node, []topicPartition{tp}, q)
+	if err != nil {
+		return 0, err
+	}
+	a, ok := answers[tp]
+	if !ok {
+		return 0, fmt.Errorf("%v: empty answer to ListOffsets", tp)
+	}
+	return a.offset, a.err
+}
+
+// listOffsets asks the leaders of all given partitions, again where an error
+// may pass, for up to 30 seconds. Every partition has an answer.
+func (c *cluster) listOffsets(ctx context.Context, tps []topicPartition, q offsetQuery) map[topicPartition]offsetAnswer {
+	known := make(map[topicPartition]offsetAnswer, len(tps))
+	err := c.retry(ctx, 30*time.Second, func(ctx context.Context) (err error) {
+		byNode := map[int32][]topicPartition{}
+		for _, tp := range tps {
+			if a, ok := known[tp]; !ok || a.err != nil && transient(a.err) {
+				l, _ := c.leader(tp)
+				byNode[l.node] = append(byNode[l.node], tp)
+			}
+		}
+		for node, asked := range byNode {
+			if e := c.askInto(ctx, known, node, asked, q); e != nil {
+				err = e
+			}
+		}
+		return err
+	})
+	for _, tp := range tps {
+		if _, ok := known[tp]; !ok {
+			known[tp] = offsetAnswer{err: cmp.Or(err, error(kerr.LeaderNotAvailable))}
+		}
+	}
+	return known
+}
+
+// askInto stores one leader's answers and returns an error if any of them is
+// worth asking again.
+func (c *cluster) askInto(ctx context.Context, known map[topicPartition]offsetAnswer, node int32, asked []topicPartition, q offsetQuery) error {
+	if node < 0 {
+		return kerr.LeaderNotAvailable
+	}
+	answers, err := c.askOffsets(ctx, node, asked, q)
+	for tp, a := range answers {
+		known[tp] = a
+		if a.err != nil && transient(a.err) {
+			err = a.err
+		}
+	}
+	return err
+}
+
+// askOffsets asks one broker about partitions that it leads. The leader epoch
+// in the question fences a broker that is leader no more.
+func (c *cluster) askOffsets(ctx context.Context, node int32, tps []topicPartition, q offsetQuery) (map[topicPartition]offsetAnswer, error) {
+	request := kmsg.NewPtrListOffsetsRequest()
+	request.ReplicaID = q.replica
+	request.IsolationLevel = q.isolation
+	topics := map[string]int{}
+	for _, tp := range tps {
+		i, ok := topics[tp.topic]
+		if !ok {
+			i = len(request.Topics)
+			topics[tp.topic] = i
+			t := kmsg.NewListOffsetsRequestTopic()
+			t.Topic = tp.topic
+			request.Topics = append(request.Topics, t)
+		}
+		l, _ := c.leader(tp)
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.CurrentLeaderEpoch, p.Timestamp = tp.partition, l.epoch, q.timestamp
+		request.Topics[i].Partitions = append(request.Topics[i].Partitions, p)
+	}
+	raw, err := c.client.Broker(int(node)).Request(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[topicPartition]offsetAnswer, len(tps))
+	for _, t := range raw.(*kmsg.ListOffsetsResponse).Topics {
+		for _, p := range t.Partitions {
+			answers[topicPartition{t.Topic, p.Partition}] = offsetAnswer{p.Offset, kerr.ErrorForCode(p.ErrorCode)}
+		}
+	}
+	return answers, nil
+}
+
+// logEnds returns the log ends of partitions as their leaders see them, once
+// all of each is below the high watermark.
+func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPartition]offsetAnswer {
+	ends := c.listOffsets(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
+	for ctx.Err() == nil {
+		var open []topicPartition
+		for tp, high := range c.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset}) {
+			if end := ends[tp]; end.err == nil && high.err == nil && high.offset < end.offset {
+				open = append(open, tp)
+			}
+		}
+		if tps = open; len(tps) == 0 {
+			break
+		}
+		_ = pause(ctx, 20*time.Millisecond)
+	}
+	return ends
+}
+
+// retry calls f until it succeeds, fails for good, or the time is up. Before
+// each further call it learns the cluster's leaders anew.
+func (c *cluster) retry(ctx context.Context, within time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		c.mu.Lock()
+		seen := c.generation
+		c.mu.Unlock()
+		err := f(ctx)
+		if err == nil || !transient(err) || ctx.Err() != nil {
+			return err
+		}
+		if pause(ctx, wait) != nil {
+			return err
+		}
+		if _, refreshErr := c.refresh(ctx, seen); refreshErr != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// transient reports whether an error may go away by itself. Errors without a
+// Kafka code are those of connections.
+func transient(err error) bool {
+	if code := codeOf(err); code != nil {
+		return code.Retriable || code == kerr.UnknownTopicID || code == kerr.InconsistentTopicID
+	}
+	return true
+}
+
+// pause waits d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// A fetchRequest is a Fetch whose version can be held below 13, the first to
+// name topics by id (KIP-516), for clusters that give none.
+type fetchRequest struct {
+	*kmsg.FetchRequest
+	byID bool
+}
+
+func (r *fetchRequest) MaxVersion() int16 {
+	if r.byID {
+		return r.FetchRequest.MaxVersion()
+	}
+	return min(12, r.FetchRequest.MaxVersion())
+}
+
+// A produceRequest is the same for Produce.
+type produceRequest struct {
+	*kmsg.ProduceRequest
+	byID bool
+}
+
+func (r *produceRequest) MaxVersion() int16 {
+	if r.byID {
+		return r.ProduceRequest.MaxVersion()
+	}
+	return min(12, r.ProduceRequest.MaxVersion())
+}

@@ -1,0 +1,115 @@
+package replicate
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"apograph/internal/connect"
+)
+
+// A Config says what one flow copies and how. The zero value of a field is its
+// documented default.
+type Config struct {
+	Source connect.Cluster
+	Target connect.Cluster
+
+	// LedgerPath is the flow's ledger file. It is created if it does not
+	// exist, once it is known that the flow can run.
+	LedgerPath string
+
+	Topics        []string // regular expressions on the whole name; at least one
+	TopicsExclude []string // win over Topics
+
+	// Once copies up to the high watermark that each partition had at the
+	// start, and ends. Otherwise Run copies until its context ends.
+	Once bool
+
+	// Append lists topics that may be written although the target's topic
+	// holds records that the ledger does not know.
+	Append []string
+
+	// Window is how many batches of a partition may be in flight, 1 to 5.
+	// Default 1.
+	Window int
+
+	// MemoryBytes bounds the fetched data held at one time. Default 64 MiB.
+	MemoryBytes int64
+
+	// UnavailableAfter is how long, with Once, a partition is retried without
+	// a step forward before it counts as stopped. Default 60 s.
+	UnavailableAfter time.Duration
+
+	// ProduceTimeout is how long the target's leader waits for its followers
+	// before it answers that it does not know. Default 30 s.
+	ProduceTimeout time.Duration
+
+	Logger   *slog.Logger     // default: nothing is logged
+	Progress func(Progress)   // called about once a second, from one goroutine
+	Now      func() time.Time // default time.Now
+}
+
+// Validate returns everything that is wrong with c, joined.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, x := range []struct{ name, value string }{
+		{"source alias", c.Source.Alias}, {"target alias", c.Target.Alias}, {"ledger", c.LedgerPath},
+	} {
+		if x.value == "" {
+			errs = append(errs, fmt.Errorf("%s is empty", x.name))
+		}
+	}
+	if len(c.Source.Bootstrap) == 0 || len(c.Target.Bootstrap) == 0 {
+		errs = append(errs, errors.New("source and target need a bootstrap server each"))
+	}
+	if len(c.Topics) == 0 {
+		errs = append(errs, errors.New("no topics are given"))
+	}
+	if c.Window < 0 || c.Window > 5 {
+		errs = append(errs, fmt.Errorf("window %d is not in [1, 5]", c.Window))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) setDefaults() {
+	if c.Window == 0 {
+		c.Window = 1
+	}
+	if c.MemoryBytes == 0 {
+		c.MemoryBytes = 64 << 20
+	}
+	if c.UnavailableAfter == 0 {
+		c.UnavailableAfter = 60 * time.Second
+	}
+	if c.ProduceTimeout == 0 {
+		c.ProduceTimeout = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Progress == nil {
+		c.Progress = func(Progress) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+// A UsageError reports that the flow cannot run as asked for. Nothing was
+// written to a cluster or a ledger.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+func usageErrorf(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// A RefusedError reports that a gate refused: what was asked for would do
+// harm. Nothing was written.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }

@@ -1,0 +1,81 @@
+package replicate
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// A budget bounds the bytes of fetched data that are held at one time. A
+// fetch reserves what it may bring before it is sent, so a slow target stops
+// the reading of the source, whatever the lag.
+type budget struct {
+	mu    sync.Mutex
+	limit int64
+	used  int64
+	freed chan struct{} // closed and replaced when bytes are given back
+}
+
+func newBudget(limit int64) *budget {
+	return &budget{limit: limit, freed: make(chan struct{})}
+}
+
+// reserve waits until n more bytes fit, or nothing else is held (one request
+// must always be possible), or ctx ends.
+func (b *budget) reserve(ctx context.Context, n int64) error {
+	for {
+		b.mu.Lock()
+		if b.used == 0 || b.used+n <= b.limit {
+			b.used += n
+			b.mu.Unlock()
+			return nil
+		}
+		freed := b.freed
+		b.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// adjust changes the reservation by n bytes; a negative n gives bytes back.
+func (b *budget) adjust(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += n
+	if n < 0 {
+		close(b.freed)
+		b.freed = make(chan struct{})
+	}
+}
+
+// A pin keeps one fetch response in the budget while any part of it is in
+// use: record sets alias the buffer of the whole response, so its bytes are
+// free only when the last of them is.
+type pin struct {
+	budget *budget
+	bytes  int64
+	refs   atomic.Int32
+}
+
+// newPin returns a pin with one reference, which owns bytes of b.
+func newPin(b *budget, bytes int64) *pin {
+	p := &pin{budget: b, bytes: bytes}
+	p.refs.Store(1)
+	return p
+}
+
+func (p *pin) retain() *pin {
+	if p != nil {
+		p.refs.Add(1)
+	}
+	return p
+}
+
+func (p *pin) release() {
+	if p != nil && p.refs.Add(-1) == 0 {
+		p.budget.adjust(-p.bytes)
+	}
+}

@@ -1,0 +1,331 @@
+package replicate
+
+import (
+	"fmt"
+
+	"apograph/internal/recordbatch"
+	"apograph/ledger"
+)
+
+// An outcome is what an answer to a produce request proves about one batch.
+// Error codes are classified by classifyProduce.
+type outcome uint8
+
+const (
+	// appended: the batch is in the log at the answer's base offset. It may
+	// have been there before: a broker answers a duplicate with success and
+	// the original base offset (ProducerStateManager, never code 46).
+	appended outcome = iota
+
+	// notAppended: the broker refused without looking at the batch
+	// (leadership, too few replicas, quota). The same bytes may go again.
+	notAppended
+
+	// unknown: the batch may or may not be in the log, now or later.
+	unknown
+
+	// outOfOrder: the sequence number does not follow the broker's last one.
+	// For any but the oldest open batch this is the consequence of an older
+	// one. For the oldest it says nothing about the log: a broker that
+	// restarted remembers only the newest batch.
+	outOfOrder
+
+	// refused: the batch itself is at fault and will never be taken as it is.
+	refused
+
+	// denied: nothing of this partition can be written (rights, fencing).
+	denied
+)
+
+// An answer is the outcome of one send.
+type answer struct {
+	outcome outcome
+	base    int64      // offset of the first record; with appended only
+	stop    StopReason // with refused and denied: why the partition stops if nothing helps
+	detail  string     // what the broker said, for people
+}
+
+// A hold says why a window sends nothing, and so what its driver must do once
+// nothing is in flight any more. A higher one wins.
+type hold uint8
+
+const (
+	holdNone      hold = iota
+	holdRetry          // wait a little, learn the leader, send again
+	holdRefused        // split or park the oldest unit
+	holdReconcile      // read the log's end to learn what was appended
+	holdStop           // stop the partition
+)
+
+// A window is the state machine of raw produce for one target partition: pure,
+// without I/O or clock. It holds the units that are not known to be appended,
+// oldest first, and decides which may be sent, what an answer proves and when
+// the log itself has to be asked.
+//
+// Invariants:
+//   - Sequence numbers are given in order of add and never change, except
+//     through rotate, so a number always stands for the same bytes: brokers
+//     compare numbers only.
+//   - A unit is retired only when the log's content up to its end is known: by
+//     a success at exactly the expected offset, which proves the older ones
+//     too, or by reconciled.
+//   - While a hold is set nothing is sent.
+//   - While probe is set at most one unit is in flight: an unknown producer id
+//     may start at any sequence number, so of two units in flight the first
+//     could be refused and the second taken.
+//
+// A window is owned by one goroutine.
+type window struct {
+	limit  int   // units in flight at most, at least 1
+	target int64 // offset at which the oldest open unit must land
+	seq    int32 // sequence number of the next unit
+
+	open   []*unit // not known to be appended, oldest first
+	sent   int     // open[:sent] were handed out by next since the last resume
+	flying int     // sends without an answer, including those of retired units
+	probe  bool
+
+	hold     hold
+	last     answer // the answer that set hold, for holdRefused and holdStop
+	disorder int    // outOfOrder of the oldest unit in a row, without progress
+	done     []*unit
+}
+
+// newWindow returns a window whose first unit lands at offset target with
+// sequence number seq.
+func newWindow(limit int, target int64, seq int32) *window {
+	return &window{limit: max(limit, 1), target: target, seq: seq, probe: true}
+}
+
+// add appends u, giving it its sequence number.
+func (w *window) add(u *unit) {
+	u.sequence = w.seq
+	w.seq = recordbatch.IncrementSequence(w.seq, u.records)
+	w.open = append(w.open, u)
+	w.retireEmpty()
+}
+
+// room reports whether another unit should be prepared: one beyond what may be
+// in flight.
+func (w *window) room() bool {
+	return w.hold == holdNone && len(w.open) <= w.limit
+}
+
+// idle reports whether nothing is open or in flight.
+func (w *window) idle() bool { return len(w.open) == 0 && w.flying == 0 }
+
+// next returns the unit to send now, or nil.
+func (w *window) next() *unit {
+	limit := w.limit
+	if w.probe {
+		limit = 1
+	}
+	if w.hold != holdNone || w.flying >= limit {
+		return nil
+	}
+	for w.sent < len(w.open) {
+		u := w.open[w.sent]
+		w.sent++
+		if u.records > 0 {
+			w.flying++
+			return u
+		}
+	}
+	return nil
+}
+
+// answered takes the answer to one send of u.
+func (w *window) answered(u *unit, a answer) {
+	w.flying--
+	i := w.index(u)
+	if i < 0 {
+		return // proven by a later success: whatever this answer says, it is late
+	}
+	switch a.outcome {
+	case appended:
+		if a.base != w.expected(i) {
+			w.stopFor(holdReconcile, a)
+			return
+		}
+		w.retire(i + 1)
+		w.probe = u.stale
+	case notAppended:
+		w.stopFor(holdRetry, a)
+	case unknown:
+		w.stopFor(holdReconcile, a)
+	case outOfOrder:
+		w.answeredOutOfOrder(i, a)
+	case refused:
+		if i == w.firstWithRecords() {
+			w.stopFor(holdRefused, a)
+		} else {
+			w.stopFor(holdRetry, a)
+		}
+	case denied:
+		w.stopFor(holdStop, a)
+	default:
+		panic(fmt.Sprintf("replicate: unknown produce outcome %d", a.outcome))
+	}
+}
+
+func (w *window) answeredOutOfOrder(i int, a answer) {
+	if i != w.firstWithRecords() {
+		w.stopFor(holdRetry, a)
+		return
+	}
+	w.disorder++
+	w.stopFor(holdReconcile, a)
+}
+
+func (w *window) stopFor(h hold, a answer) {
+	if h > w.hold {
+		w.hold, w.last = h, a
+	}
+}
+
+// pending returns what the driver must do now: holdNone while answers are
+// still to come, or if there is nothing to do.
+func (w *window) pending() (hold, answer) {
+	if w.flying > 0 {
+		return holdNone, answer{}
+	}
+	return w.hold, w.last
+}
+
+// resume lifts a hold: everything open goes again, one at a time until a
+// success shows that the target knows our producer id.
+func (w *window) resume() {
+	w.hold, w.last = holdNone, answer{}
+	w.sent, w.probe = 0, true
+}
+
+// A tailBatch is one batch that the target holds behind what is booked.
+type tailBatch struct {
+	base     int64
+	records  int32
+	ours     bool  // written under this window's producer id and epoch
+	sequence int32 // of its first record
+	digest   ledger.Digest
+}
+
+// A TailMismatch reports a batch behind the books that is not the next unit.
+type tailMismatch struct {
+	batch tailBatch
+	want  int64 // the offset at which it stands
+}
+
+// reconciled takes everything that the target's log holds from the expected
+// offset on, once all of it is below the high watermark, and retires the units
+// found there. It resumes and returns nil if the log ends with them. A batch
+// that is not the next unit, by producer, sequence number, count and content,
+// is returned and the hold stays: going on would write behind something that
+// is not in the books.
+func (w *window) reconciled(tail []tailBatch) *tailMismatch {
+	for _, b := range tail {
+		i := w.firstWithRecords()
+		if i < 0 || !w.open[i].matches(b) || b.base != w.target {
+			return &tailMismatch{batch: b, want: w.target}
+		}
+		w.retire(i + 1)
+	}
+	w.resume()
+	return nil
+}
+
+// rotateAfter is how often the oldest unit may be called out of order, with
+// the log proving each time that it is not there, before the producer id is
+// held to be unusable on this partition.
+const rotateAfter = 3
+
+// exhausted reports whether the producer id must be replaced.
+func (w *window) exhausted() bool { return w.disorder >= rotateAfter }
+
+// rotate numbers all open units anew, from 0 under a new producer id. The
+// caller has made the new id durable.
+func (w *window) rotate() {
+	w.seq, w.disorder = 0, 0
+	for _, u := range w.open {
+		u.sequence = w.seq
+		w.seq = recordbatch.IncrementSequence(w.seq, u.records)
+	}
+	w.sent, w.probe = 0, true
+}
+
+// split replaces the oldest unit with records by parts, which hold the same
+// records in the same order.
+func (w *window) split(parts ...*unit) {
+	i := w.firstWithRecords()
+	seq := w.open[i].sequence
+	for _, part := range parts {
+		part.sequence = seq
+		seq = recordbatch.IncrementSequence(seq, part.records)
+	}
+	w.open = append(w.open[:i:i], append(parts, w.open[i+1:]...)...)
+	w.resume()
+}
+
+// head returns the oldest unit with records, or nil.
+func (w *window) head() *unit {
+	if i := w.firstWithRecords(); i >= 0 {
+		return w.open[i]
+	}
+	return nil
+}
+
+// retired returns the units that became known as appended since the last call,
+// in order, with the target range of their entries set.
+func (w *window) retired() []*unit {
+	done := w.done
+	w.done = nil
+	return done
+}
+
+func (w *window) retire(n int) {
+	for _, u := range w.open[:n] {
+		u.land(w.target)
+		w.target += int64(u.records)
+		w.done = append(w.done, u)
+	}
+	w.open = w.open[n:]
+	w.sent = max(w.sent-n, 0)
+	w.disorder = 0
+	w.retireEmpty()
+}
+
+// retireEmpty retires units without records that have nothing older in front:
+// there is nothing to send and nothing to wait for.
+func (w *window) retireEmpty() {
+	for len(w.open) > 0 && w.open[0].records == 0 {
+		u := w.open[0]
+		u.land(w.target)
+		w.done = append(w.done, u)
+		w.open = w.open[1:]
+		w.sent = max(w.sent-1, 0)
+	}
+}
+
+func (w *window) index(u *unit) int {
+	for i, o := range w.open {
+		if o == u {
+			return i
+		}
+	}
+	return -1
+}
+
+func (w *window) firstWithRecords() int {
+	for i, u := range w.open {
+		if u.records > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (w *window) expected(i int) int64 {
+	base := w.target
+	for _, u := range w.open[:i] {
+		base += int64(u.records)
+	}
+	return base
+}
