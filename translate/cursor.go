@@ -1,0 +1,114 @@
+package translate
+
+import (
+	"iter"
+
+	"apograph/ledger"
+)
+
+const (
+	// firstBlock is how many entries a cursor reads ahead at first, lastBlock
+	// how many at most: some ten pages of a ledger, so that the search for the
+	// first of them costs little.
+	firstBlock, lastBlock = 16, 1024
+
+	// nearEntries is how far behind the entries at hand an offset may lie, in
+	// lengths of the last one, to be read up to rather than searched for.
+	nearEntries = 32
+)
+
+// A cursor finds the entries of one book by offset. It is made for offsets that
+// ascend: where they lie close together it reads on from one to the next, more
+// and more at a time, and where they do not it searches. One goroutine uses it.
+type cursor struct {
+	find func(offset int64) (ledger.Entry, error)
+	read func(from int64) iter.Seq2[ledger.Entry, error]
+	span func(*ledger.Entry) ledger.Range
+
+	block []ledger.Entry // consecutive entries of the pair's list
+	at    int            // index in block of the one returned last
+	near  int            // how many offsets in a row were near but not in block
+}
+
+func sourceCursor(b Books) *cursor {
+	return &cursor{
+		find: func(offset int64) (ledger.Entry, error) { return b.Ledger.FindSource(b.Pair, offset) },
+		read: func(from int64) iter.Seq2[ledger.Entry, error] { return b.Ledger.Entries(b.Pair, from) },
+		span: func(e *ledger.Entry) ledger.Range { return e.Source },
+	}
+}
+
+func targetCursor(b Books) *cursor {
+	return &cursor{
+		find: func(offset int64) (ledger.Entry, error) { return b.Ledger.FindTarget(b.Pair, offset) },
+		read: func(from int64) iter.Seq2[ledger.Entry, error] { return b.Ledger.EntriesFromTarget(b.Pair, from) },
+		span: func(e *ledger.Entry) ledger.Range { return e.Target },
+	}
+}
+
+// entry returns the entry that holds an offset, which must be in the book. It
+// belongs to the cursor, and is valid until the next call.
+func (c *cursor) entry(offset int64) (*ledger.Entry, error) {
+	if e := c.inBlock(offset); e != nil {
+		return e, nil
+	}
+	if c.isNear(offset) {
+		c.near++
+	} else {
+		c.near = 0
+	}
+	// A single question, which may have a neighbour, is answered by a search.
+	if c.near > 1 {
+		if err := c.readBlock(offset, min(firstBlock<<min(c.near-2, 16), lastBlock)); err != nil {
+			return nil, err
+		}
+		if e := c.inBlock(offset); e != nil {
+			return e, nil
+		}
+	}
+	e, err := c.find(offset)
+	if err != nil {
+		return nil, err
+	}
+	c.block, c.at = append(c.block[:0], e), 0
+	return &c.block[0], nil
+}
+
+// inBlock returns the entry of the block, from the one returned last on, that
+// holds offset, or nil.
+func (c *cursor) inBlock(offset int64) *ledger.Entry {
+	for i := c.at; i < len(c.block); i++ {
+		span := c.span(&c.block[i])
+		if offset < span.Start {
+			return nil
+		}
+		if offset < span.End {
+			c.at = i
+			return &c.block[i]
+		}
+	}
+	return nil
+}
+
+// isNear reports whether offset is near behind the block.
+func (c *cursor) isNear(offset int64) bool {
+	if len(c.block) == 0 {
+		return false
+	}
+	last := c.span(&c.block[len(c.block)-1])
+	return offset >= last.End && (offset-last.End)/nearEntries < max(last.Len(), 1)
+}
+
+// readBlock replaces the block by up to n entries from offset on.
+func (c *cursor) readBlock(offset int64, n int) error {
+	c.block, c.at = c.block[:0], 0
+	for e, err := range c.read(offset) {
+		if err != nil {
+			return err
+		}
+		if c.block = append(c.block, e); len(c.block) == n {
+			break
+		}
+	}
+	return nil
+}

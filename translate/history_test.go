@@ -1,0 +1,273 @@
+package translate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"apograph/ledger"
+	"apograph/translate"
+)
+
+// A history is what happened to one partition, step by step: what goes into the
+// ledger, and beside it the two axes written down offset by offset, which is
+// all that the oracle looks at.
+type history struct {
+	scope, base int64
+	steps       []step
+	earlier     *history // the closed generation before it; nil if there is none
+
+	source []sourcePlace // by source offset
+	target []int64       // by target offset less base: the source offset; -1 for a note
+}
+
+// A step is an entry, and whether the ledger commits behind it.
+type step struct {
+	entry  ledger.Entry
+	commit bool
+}
+
+// A sourcePlace is what became of one source offset.
+type sourcePlace struct {
+	tile   ledger.Tile
+	target int64 // -1 unless copied
+}
+
+// newHistory returns the history of a partition whose scope starts at a source
+// offset, and whose target log ended at base when the pair was opened.
+func newHistory(scope, base int64) *history {
+	h := &history{scope: scope, base: base}
+	for range scope {
+		h.source = append(h.source, sourcePlace{ledger.BeforeStart, -1})
+	}
+	return h
+}
+
+func (h *history) sourceEnd() int64 { return int64(len(h.source)) }
+func (h *history) targetEnd() int64 { return h.base + int64(len(h.target)) }
+
+// copied adds an entry with one offset for each letter of plan: r a record, c a
+// commit marker, a an abort marker, x an aborted record, - a compacted one.
+func (h *history) copied(plan string, epoch int32) *history {
+	e := ledger.Entry{
+		Tile:        ledger.Copied,
+		Source:      ledger.Range{Start: h.sourceEnd(), End: h.sourceEnd() + int64(len(plan))},
+		Target:      ledger.Range{Start: h.targetEnd()},
+		Bytes:       20,
+		LeaderEpoch: epoch,
+	}
+	letters := map[rune]ledger.Tile{
+		'r': ledger.Copied, 'c': ledger.CommitMarker, 'a': ledger.AbortMarker, 'x': ledger.Aborted, '-': ledger.Compacted,
+	}
+	for _, letter := range plan {
+		offset, tile := h.sourceEnd(), letters[letter]
+		if tile == ledger.Copied {
+			h.source = append(h.source, sourcePlace{tile, h.targetEnd()})
+			h.target = append(h.target, offset)
+			continue
+		}
+		h.source = append(h.source, sourcePlace{tile, -1})
+		e.Gaps = append(e.Gaps, ledger.Gap{Tile: tile, Range: ledger.Range{Start: offset, End: offset + 1}})
+	}
+	e.Target.End = h.targetEnd()
+	h.steps = append(h.steps, step{entry: e})
+	return h
+}
+
+// absent adds a tile of n source offsets that are not copied.
+func (h *history) absent(tile ledger.Tile, n int64) *history {
+	e := ledger.Entry{
+		Tile:        tile,
+		Source:      ledger.Range{Start: h.sourceEnd(), End: h.sourceEnd() + n},
+		Target:      ledger.Range{Start: h.targetEnd(), End: h.targetEnd()},
+		LeaderEpoch: -1,
+	}
+	switch tile {
+	case ledger.Filtered:
+		e.Cause, e.Reason = ledger.CauseRule, "a rule"
+	case ledger.Lost:
+		e.Cause = ledger.CauseRetention
+	}
+	for range n {
+		h.source = append(h.source, sourcePlace{tile, -1})
+	}
+	h.steps = append(h.steps, step{entry: e})
+	return h
+}
+
+// note adds a tile of n target offsets that are no copy which the books count.
+func (h *history) note(tile ledger.Tile, n int64) *history {
+	e := ledger.Entry{
+		Tile:        tile,
+		Source:      ledger.Range{Start: h.sourceEnd(), End: h.sourceEnd()},
+		Target:      ledger.Range{Start: h.targetEnd(), End: h.targetEnd() + n},
+		LeaderEpoch: -1,
+	}
+	if tile == ledger.Duplicate {
+		e.Origin = ledger.Range{Start: 0, End: n}
+	}
+	for range n {
+		h.target = append(h.target, -1)
+	}
+	h.steps = append(h.steps, step{entry: e})
+	return h
+}
+
+// commit has the ledger commit behind the last step.
+func (h *history) commit() *history {
+	h.steps[len(h.steps)-1].commit = true
+	return h
+}
+
+// decode returns a history made of numbers, so that gopter can make one, and
+// make it smaller. Each number is a step: its kind and its size.
+func decode(numbers []uint32) *history {
+	if len(numbers) == 0 {
+		return newHistory(0, 0)
+	}
+	h := newHistory(int64(numbers[0]%5), int64(numbers[0]/5%4))
+	if numbers[0]/20%3 == 0 {
+		h.earlier = decode(numbers[1+len(numbers)/2:])
+	}
+	for _, n := range numbers[1:] {
+		kind, rest := n%16, n/16
+		size := int64(rest%4) + 1
+		switch {
+		case kind < 8:
+			// The leader epoch keeps some entries from being joined.
+			h.copied(plan(rest/4), int32(rest%3))
+		case kind < 13:
+			tiles := []ledger.Tile{
+				ledger.CommitMarker, ledger.AbortMarker, ledger.Aborted, ledger.Compacted,
+				ledger.Filtered, ledger.Lost, ledger.Unexplained, ledger.Lost,
+			}
+			h.absent(tiles[rest/4%8], size)
+		default:
+			tiles := []ledger.Tile{ledger.Duplicate, ledger.Foreign, ledger.Orphan}
+			h.note(tiles[rest/4%3], size)
+		}
+		if rest/32%8 == 0 {
+			h.commit()
+		}
+	}
+	return h
+}
+
+// plan returns a plan for [history.copied] with at least one record.
+func plan(n uint32) string {
+	letters, text := "rrrcax--", "r"
+	for range n % 7 {
+		n /= 7
+		if text += string(letters[n%8]); n%11 == 0 {
+			text = text[1:] + "r"
+		}
+	}
+	return text
+}
+
+// mustCreate returns a new ledger that is checked and closed at the test's end.
+func mustCreate(t testing.TB) *ledger.Ledger {
+	t.Helper()
+	l, err := create(filepath.Join(t.TempDir(), "flow.ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checkAndClose(l); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func create(path string) (*ledger.Ledger, error) {
+	clock := func() time.Time { return time.Date(2026, 11, 29, 20, 13, 51, 0, time.UTC) }
+	return ledger.Create(path, ledger.Identity{LedgerID: "test", SourceAlias: "a", TargetAlias: "b"}, ledger.Options{Now: clock})
+}
+
+func checkAndClose(l *ledger.Ledger) (err error) {
+	checkErr := l.Check(context.Background(), func(v ledger.Violation) {
+		err = fmt.Errorf("ledger check: %v", v)
+	})
+	if closeErr := l.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = checkErr
+	}
+	return err
+}
+
+// orders is the pair of a history: the topic orders, called b.orders on the
+// target.
+func (h *history) orders(partition int32) ledger.Pair {
+	return ledger.Pair{
+		SourceTopic: "orders", TargetTopic: "b.orders", Partition: partition,
+		ScopeStart: h.scope, TargetBase: h.base,
+	}
+}
+
+// book writes a history into a ledger, as the next generation of orders, behind
+// those before it.
+func (h *history) book(l *ledger.Ledger, partition int32) (translate.Books, error) {
+	if h.earlier != nil {
+		books, err := h.earlier.book(l, partition)
+		if err != nil {
+			return translate.Books{}, err
+		}
+		if err := l.ClosePair(books.Pair, ledger.Closing{Reason: "topic_recreated"}); err != nil {
+			return translate.Books{}, err
+		}
+	}
+	ids, err := l.OpenPairs([]ledger.Pair{h.orders(partition)})
+	if err != nil {
+		return translate.Books{}, err
+	}
+	for _, s := range h.steps {
+		if err := l.Append(ids[0], s.entry); err != nil {
+			return translate.Books{}, err
+		}
+		if !s.commit {
+			continue
+		}
+		if err := l.Commit(); err != nil {
+			return translate.Books{}, err
+		}
+	}
+	return translate.Books{Ledger: l, Pair: ids[0]}, l.Commit()
+}
+
+func (h *history) mustBook(t testing.TB, l *ledger.Ledger, partition int32) translate.Books {
+	t.Helper()
+	books, err := h.book(l, partition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return books
+}
+
+// withLedger runs work on a new ledger with a history, and checks the ledger.
+func (h *history) withLedger(work func(translate.Books) error) (err error) {
+	dir, err := os.MkdirTemp("", "translate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	l, err := create(filepath.Join(dir, "flow.ledger"))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if checkErr := checkAndClose(l); err == nil {
+			err = checkErr
+		}
+	}()
+	books, err := h.book(l, 0)
+	if err != nil {
+		return err
+	}
+	return work(books)
+}

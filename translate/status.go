@@ -1,0 +1,56 @@
+package translate
+
+import "fmt"
+
+// A Status says how much an answer is worth. The books know no
+// below_target_start, which needs the target's log start offset.
+type Status uint8
+
+const (
+	// Unknown: there is no book, or its generation is closed. There is no
+	// answer.
+	Unknown Status = iota
+
+	// Exact: the answer is the first copied record at or after the offset.
+	Exact
+
+	// End: no record at or after the offset is copied, and the books account
+	// for everything up to the offset. The answer is the end of the other book.
+	// It is as good as Exact.
+	End
+
+	// BeyondCopied: the books do not reach the offset. The answer is the end of
+	// the other book, and Distance is how many offsets are not accounted for.
+	BeyondCopied
+
+	// BeforeStart: the offset is below the start of the book's scope. The
+	// answer is the first copied record, and Distance is how far the offset is
+	// below the start.
+	BeforeStart
+
+	// Lost: the offset lies in a lost or unexplained range. The answer is the
+	// first copied record after it, or the end of the other book; Distance is
+	// how many lost or unexplained offsets it skips.
+	Lost
+)
+
+var statusNames = [...]string{
+	Unknown:      "unknown",
+	Exact:        "exact",
+	End:          "end",
+	BeyondCopied: "beyond_copied",
+	BeforeStart:  "before_start",
+	Lost:         "lost",
+}
+
+// String returns the status's name in reports.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status(%d)", uint8(s))
+}
+
+// IsExact reports whether a consumer can go on at the answer without missing
+// or repeating anything: whether s is Exact or End.
+func (s Status) IsExact() bool { return s == Exact || s == End }
