@@ -1,0 +1,140 @@
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"apograph/ledger"
+)
+
+// A books is one pair of the ledger with what its entries sum up to.
+type books struct {
+	ledger *ledger.Ledger
+	pair   ledger.Pair
+	state  ledger.State
+	end    ledger.Position
+	totals ledger.Totals
+
+	replaced bool // an entry has TimestampsReplaced
+}
+
+func openBooks(l *ledger.Ledger, pair ledger.Pair) *books {
+	return &books{ledger: l, pair: pair, state: l.State(pair.ID), end: l.Committed(pair.ID), totals: l.Totals(pair.ID)}
+}
+
+// survey reads all entries once: it reports the tiles that are bad, or that the
+// ledger names, and fills in what the entries sum up to. The totals that the
+// ledger keeps must agree.
+func (b *books) survey(f *findings) error {
+	var seen ledger.Totals
+	for e, err := range b.ledger.Entries(b.pair.ID, 0) {
+		if err != nil {
+			return err
+		}
+		seen.Entries++
+		b.replaced = b.replaced || e.TimestampsReplaced
+		for run := range e.Runs() {
+			seen.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
+		}
+		report(f, &e)
+	}
+	if seen.Tiles != b.totals.Tiles || seen.Entries != b.totals.Entries {
+		return &ledger.CorruptError{
+			Path: b.ledger.Path(), Bucket: "pages", Key: fmt.Sprintf("pair %d", b.pair.ID), Law: "totals",
+			Detail: fmt.Sprintf("the entries are %v, the totals say %v", seen, b.totals),
+		}
+	}
+	return nil
+}
+
+// report reports an entry that is a finding in itself. Tiles that a person has
+// accepted will be reported here as well, and be no fault.
+func report(f *findings, e *ledger.Entry) {
+	source, target := rangeOf(e.Source), rangeOf(e.Target)
+	switch e.Tile {
+	case ledger.Lost:
+		f.add(Finding{Kind: Lost, Fault: true, Source: source, Target: target, Reason: Reason(e.Cause.String()), Detail: lostDetail(e)})
+	case ledger.Unexplained:
+		f.fault(Unexplained, source, target, "the book has no record at these source offsets and knows no cause%s", because(e.Reason))
+	case ledger.Duplicate:
+		f.note(Duplicate, NoReason, rangeOf(e.Origin), target, "named by the ledger: second physical copy of source offsets %v%s", e.Origin, because(e.Reason))
+	}
+}
+
+func lostDetail(e *ledger.Entry) string {
+	detail := "gone from the source before they were copied"
+	if e.Cause != ledger.CauseNone {
+		detail += ", by " + e.Cause.String()
+	}
+	if e.LastKnownMillis != 0 {
+		detail += ", last known " + time.UnixMilli(e.LastKnownMillis).UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	return detail + because(e.Reason)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// count returns the tiles as counts; what is copied is not judged.
+func (b *books) count() Counts {
+	t := &b.totals.Tiles
+	return Counts{
+		SourceOffsets: b.end.Source,
+		Copied:        t[ledger.Copied],
+		CommitMarkers: t[ledger.CommitMarker],
+		AbortMarkers:  t[ledger.AbortMarker],
+		Aborted:       t[ledger.Aborted],
+		Compacted:     t[ledger.Compacted],
+		Filtered:      t[ledger.Filtered],
+		BeforeStart:   t[ledger.BeforeStart],
+		Lost:          t[ledger.Lost],
+		Unexplained:   t[ledger.Unexplained],
+		Duplicates:    t[ledger.Duplicate],
+		Foreign:       t[ledger.Foreign],
+		Orphans:       t[ledger.Orphan],
+	}
+}
+
+// A sourceEnd is where the source ends, and where it is undecided.
+type sourceEnd struct {
+	stable int64 // last stable offset
+	end    int64 // high watermark, or where the books end if that is further
+	known  bool
+}
+
+// seenEnd returns the end of the source that the copier saw last.
+func (b *books) seenEnd() sourceEnd {
+	if b.state.HighWatermark < 0 {
+		return sourceEnd{stable: b.end.Source, end: b.end.Source}
+	}
+	end := max(b.state.HighWatermark, b.end.Source)
+	stable := end
+	if b.state.LastStable >= 0 {
+		stable = min(b.state.LastStable, end)
+	}
+	return sourceEnd{stable: stable, end: end, known: true}
+}
+
+// notCopiedYet counts and reports what the source holds beyond the books.
+func notCopiedYet(f *findings, c *Counts, b *books, e sourceEnd) {
+	position := b.end
+	c.SourceOffsets = e.end
+	c.NotCopiedYet = e.end - position.Source
+	target := at(position.Target)
+	if !e.known {
+		f.note(NotCopiedYet, Behind, at(position.Source), target, "the end of the source is not known")
+		return
+	}
+	open := max(e.stable, position.Source)
+	if open > position.Source {
+		f.note(NotCopiedYet, Behind, &Range{position.Source, open}, target, "the books end before the source does")
+	}
+	if open < e.end {
+		f.note(NotCopiedYet, OpenTransaction, &Range{open, e.end}, target,
+			"held back by a transaction that is open since source offset %d", open)
+	}
+}

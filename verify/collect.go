@@ -1,0 +1,121 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A collector gathers the rows and findings of a run. What it keeps of findings
+// is bounded: faults first, and of those the first in the order of the report.
+type collector struct {
+	limit int
+
+	rows           []Partition
+	faults, others []Finding
+	omitted        int
+}
+
+// take takes over what a job has found.
+func (c *collector) take(j *job) {
+	c.rows = append(c.rows, j.row)
+	c.omitted += j.findings.omitted
+	c.faults = c.trim(append(c.faults, order(j.findings.faults)...))
+	c.others = c.trim(append(c.others, order(j.findings.others)...))
+}
+
+func (c *collector) trim(list []Finding) []Finding {
+	if len(list) <= c.limit {
+		return list
+	}
+	list = order(list)
+	if len(list) > c.limit {
+		c.omitted += len(list) - c.limit
+		list = slices.Clip(list[:c.limit])
+	}
+	return list
+}
+
+// report returns the report of a run.
+func (r *run) report() (*Report, error) {
+	id := r.ledger.Identity()
+	report := &Report{
+		Kind:    "VerifyReport",
+		Schema:  "apograph/verify/v1",
+		Mode:    r.config.Mode,
+		Verdict: Complete,
+		Flow: Flow{
+			Source: Cluster{id.SourceAlias, id.SourceClusterID},
+			Target: Cluster{id.TargetAlias, id.TargetClusterID},
+		},
+		Started: Time{r.started},
+		Version: r.config.Version,
+		Scope: ScopeInfo{
+			Topics: r.scope.text(), Until: r.config.Until,
+			SourceEndSeenAt: r.sourceEndSeenAt(),
+			OutOfScope:      append([]OutOfScope{}, sortOutOfScope(r.outOfScope)...),
+		},
+		Partitions: r.result.rows,
+	}
+	if r.doubtful || r.failed != nil {
+		report.Verdict = Inconclusive
+	}
+	slices.SortFunc(report.Partitions, func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Generation, b.Generation))
+	})
+	report.summarize()
+	report.list(&r.result)
+	report.Finished = Time{r.config.Now()}
+	if !report.Summary.balanced() {
+		return nil, fmt.Errorf("internal error: the summary does not add up: %+v", report.Summary)
+	}
+	return report, nil
+}
+
+// summarize adds the rows up.
+func (r *Report) summarize() {
+	seen := map[topicPartition]bool{}
+	for i := range r.Partitions {
+		p := &r.Partitions[i]
+		seen[topicPartition{p.Topic, p.Partition}] = true
+		r.Summary.add(&p.Counts)
+		switch {
+		case p.Verdict == Faults:
+			r.Verdict = Faults
+		case p.Verdict == Inconclusive && r.Verdict == Complete:
+			r.Verdict = Inconclusive
+		}
+	}
+	r.Summary.Partitions = len(seen)
+}
+
+// list takes as many findings as may be listed.
+func (r *Report) list(c *collector) {
+	others := order(c.others)
+	faults := order(c.faults)
+	room := max(c.limit-len(faults), 0)
+	r.Omitted = c.omitted
+	if len(others) > room {
+		r.Omitted += len(others) - room
+		others = others[:room]
+	}
+	r.Findings = append([]Finding{}, order(append(faults, others...))...)
+}
+
+// sourceEndSeenAt returns when the ends of the source were seen.
+func (r *run) sourceEndSeenAt() Time {
+	if r.source != nil {
+		return Time{r.seenAt}
+	}
+	var oldest Time
+	for _, j := range r.openJobs() {
+		seen := j.books.state.SeenMillis
+		if seen < 0 || j.books.state.HighWatermark < 0 {
+			return Time{}
+		}
+		if at := timeOf(seen); oldest.IsZero() || at.Before(oldest.Time) {
+			oldest = at
+		}
+	}
+	return oldest
+}

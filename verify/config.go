@@ -1,0 +1,163 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"apograph/internal/connect"
+)
+
+// A Mode says what is read. The values are part of reports and never change.
+type Mode string
+
+const (
+	ModeBooks  Mode = "books"  // the ledger alone
+	ModeTarget Mode = "target" // the ledger and the target
+	ModeFull   Mode = "full"   // the ledger and both clusters
+)
+
+// An Until says where verification ends. The values are part of reports and
+// never change.
+type Until string
+
+const (
+	// UntilSourceEnd ends at the end that the source has when verification
+	// begins; without a source, at the last end that the copier has seen.
+	UntilSourceEnd Until = "source-end"
+
+	// UntilBook ends where the books end, on both sides: the state after a
+	// cutover, when others write to the target.
+	UntilBook Until = "book"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultMaxFindings = 100
+	DefaultParallel    = 4
+	DefaultPatience    = 15 * time.Second
+)
+
+// A Config says what to verify and how. The zero value of a field is its
+// documented default.
+type Config struct {
+	// LedgerPath is the flow's ledger file, or a snapshot of it. A private copy
+	// is worked on, so that the file is locked for a moment only.
+	LedgerPath string
+
+	// LockTimeout is how long to wait for a copier that holds the ledger. The
+	// answer of a running copier will take the place of the file here.
+	// Default [ledger.DefaultLockTimeout].
+	LockTimeout time.Duration
+
+	// Mode needs the clusters that it reads. Empty: full with both clusters,
+	// target with the target alone, books with none.
+	Mode Mode
+
+	// Source and Target are the clusters of the flow; nil if not at hand. An
+	// empty alias is the ledger's.
+	Source *connect.Cluster
+	Target *connect.Cluster
+
+	// Topics and TopicsExclude narrow the flow's scope: regular expressions on
+	// the whole source topic name, several separated by commas, as MM2's topics
+	// and topics.exclude. Empty Topics: all of the flow's.
+	Topics        []string
+	TopicsExclude []string
+
+	Until Until // default UntilSourceEnd
+
+	// MaxFindings is how many findings a report lists, faults first; the others
+	// are counted. Default [DefaultMaxFindings].
+	MaxFindings int
+
+	// Parallel is how many partitions are read at a time, each on both sides.
+	// Default [DefaultParallel].
+	Parallel int
+
+	// Patience is how long a partition may give no answer before it counts as
+	// unreadable. Default [DefaultPatience].
+	Patience time.Duration
+
+	Version  string           // of the program, for the report
+	Logger   *slog.Logger     // default: nothing is logged
+	Progress func(Progress)   // called about once a second, from one goroutine
+	Now      func() time.Time // default time.Now
+
+	// A sample of the entries, a pause and its resumption, and limits of bytes
+	// and of bytes a second belong here once they exist.
+}
+
+// Validate returns everything that is wrong with c, joined.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.LedgerPath == "" {
+		errs = append(errs, errors.New("no ledger is given"))
+	}
+	switch c.Mode {
+	case "", ModeBooks, ModeTarget, ModeFull:
+	default:
+		errs = append(errs, fmt.Errorf("unknown mode %q: modes are books, target, full", c.Mode))
+	}
+	switch c.Until {
+	case "", UntilSourceEnd, UntilBook:
+	default:
+		errs = append(errs, fmt.Errorf("unknown end %q: verification ends at source-end or book", c.Until))
+	}
+	if c.Mode == ModeFull && c.Source == nil || c.Mode == "" && c.Source != nil && c.Target == nil {
+		errs = append(errs, errors.New("comparing with the source needs both clusters"))
+	}
+	if (c.Mode == ModeFull || c.Mode == ModeTarget) && c.Target == nil {
+		errs = append(errs, fmt.Errorf("mode %s needs the target cluster", c.Mode))
+	}
+	if c.MaxFindings < 0 || c.Parallel < 0 || c.Patience < 0 {
+		errs = append(errs, errors.New("a limit is negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) setDefaults() {
+	if c.Mode == "" {
+		switch {
+		case c.Source != nil && c.Target != nil:
+			c.Mode = ModeFull
+		case c.Target != nil:
+			c.Mode = ModeTarget
+		default:
+			c.Mode = ModeBooks
+		}
+	}
+	if c.Until == "" {
+		c.Until = UntilSourceEnd
+	}
+	if c.MaxFindings == 0 {
+		c.MaxFindings = DefaultMaxFindings
+	}
+	if c.Parallel == 0 {
+		c.Parallel = DefaultParallel
+	}
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Progress == nil {
+		c.Progress = func(Progress) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+// A UsageError reports that there is nothing to verify as asked for: the ledger
+// belongs to another flow, or nothing in it is asked for. No record was read.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+func usageErrorf(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,52 @@
+// Package verify reads what a copy consists of again and compares it with the
+// flow's ledger.
+//
+// It shares with the copier the ledger's format and the canonical record, and
+// no read path: both logs are read by the ordinary kgo consumer with its
+// ordinary decoder, as any application would read them, so that a bug in the
+// copier's way of reading cannot hide the loss that it caused. It writes to
+// neither cluster.
+//
+// # Three answers
+//
+// Each copied record ends as one of three: it is equal on both sides; it is a
+// fault (missing, changed, reordered); or it could not be verified, for a reason
+// that is named. What was not looked at is never counted as fine, and what could
+// not be looked at is never called a loss. The counts of a [Report] add up, and
+// [Run] checks that they do before it returns.
+//
+// # Modes
+//
+//   - [ModeBooks] reads the ledger alone: is every source offset accounted for, up
+//     to the end of the source that the copier saw last, and is no tile bad?
+//   - [ModeTarget] reads the target as well and compares it with the digests in
+//     the ledger. The source may be gone. A fault is located as exactly as a
+//     digest allows, which is often one entry.
+//   - [ModeFull] reads both sides and compares record by record. Faults are at
+//     exact offsets; the digests say which side has changed since the copy.
+//
+// # What is compared
+//
+// The expected sequence of a target partition follows from the ledger's entries
+// and, in mode full, from the source's records. The sequence that the target
+// holds is aligned with it, so that one lost record is one finding and not a
+// difference at every offset behind it. A record that is equal but does not
+// stand at its booked offset counts as equal; the finding that moved it says by
+// how much translated offsets are wrong from there on.
+//
+// # What it does not prove
+//
+// Records that retention or compaction has removed on either side cannot be
+// compared; they are not verified. Topics that the source does not show, for
+// want of the right to describe them, are not missed. A digest withstands accidents, not somebody
+// who chooses records to deceive it. Two changes of a record time that differ by
+// a multiple of 2^58 ms look alike, since kgo keeps times in nanoseconds. What
+// happens to a log behind the ends that it had when verification began is not
+// looked at.
+//
+// # Memory
+//
+// Each of [Config.Parallel] workers reads one partition at a time, both sides as
+// streams with bounded buffers, or several that are small. Nothing grows with the
+// length of a partition or with the distance between the two sides.
+package verify

@@ -1,0 +1,261 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"apograph/ledger"
+)
+
+// A job is one row of the report in the making.
+type job struct {
+	books    *books // nil: the source partition has none
+	findings findings
+	row      Partition
+
+	source, target side
+}
+
+// A side is what a cluster says about a partition.
+type side struct {
+	topicPartition
+	state  topicState
+	known  bool // the cluster was asked
+	bounds bounds
+	stream *stream // nil: nothing is read
+}
+
+// look takes what the cluster says about the topic.
+func (s *side) look(topics map[string]topicState) {
+	s.known = true
+	t, ok := topics[s.topic]
+	if !ok {
+		t.err = kerr.UnknownTopicOrPartition
+	}
+	s.state = t
+}
+
+// unreadable returns why nothing can be read, nil if it can.
+func (s *side) unreadable() error {
+	switch {
+	case s.state.gone():
+		return errors.New("there is no such topic any more")
+	case s.state.err != nil:
+		return s.state.err
+	default:
+		return s.bounds.err
+	}
+}
+
+// deleted reports whether the cluster says that there is no such partition.
+func (s *side) deleted() bool {
+	return s.state.gone() || s.state.err == nil && s.partition >= s.state.partitions
+}
+
+func (j *job) compare(k *job) int {
+	return cmp.Or(cmp.Compare(j.findings.topic, k.findings.topic), cmp.Compare(j.findings.partition, k.findings.partition),
+		cmp.Compare(j.generation(), k.generation()))
+}
+
+func (j *job) generation() int32 {
+	if j.books == nil {
+		return 0
+	}
+	return j.books.pair.Generation
+}
+
+// reads reports whether a cluster is read for the job.
+func (j *job) reads() bool {
+	return j.books != nil && j.books.pair.Closed == nil && j.target.known
+}
+
+// extents returns what is to be read of each side.
+func (j *job) extents(until Until) (source, target extent) {
+	if !j.reads() {
+		return source, target
+	}
+	pair := &j.books.pair
+	if j.source.known && j.source.unreadable() == nil {
+		b := &j.source.bounds
+		source = extent{j.source.topicPartition, j.source.state.id, max(pair.ScopeStart, b.start), b.stable}
+		if until == UntilBook {
+			source.to = min(source.to, j.books.end.Source)
+		}
+	}
+	if j.target.unreadable() == nil {
+		b := &j.target.bounds
+		target = extent{j.target.topicPartition, j.target.state.id, max(pair.TargetBase, b.start), b.end}
+	}
+	return source, target
+}
+
+// portions returns what is to be read of each side, nil if it cannot be.
+func (j *job) portions(until Until) (source, target *portion) {
+	if !j.reads() {
+		return nil, nil
+	}
+	from, to := j.extents(until)
+	hash := hasher{bare: j.books.replaced || j.target.state.stampsTime || j.target.state.policyUnknown}
+	if j.target.unreadable() == nil {
+		target = &portion{to, hash}
+	}
+	if j.source.known && j.source.unreadable() == nil {
+		hash.keys = j.source.state.compacts || j.books.state.CompactSeen
+		source = &portion{from, hash}
+	}
+	return source, target
+}
+
+// survey reads the books once.
+func (j *job) survey() error {
+	if j.books == nil {
+		return nil
+	}
+	return j.books.survey(&j.findings)
+}
+
+// attempt does a job whose books are surveyed. With lost set nothing is read: a cluster is gone.
+func (w *worker) attempt(ctx context.Context, j *job, lost error) error {
+	f := &j.findings
+	switch {
+	case j.books == nil:
+		j.withoutBook()
+		return nil
+	case !j.reads():
+		j.booksAlone(&w.run.config)
+		return nil
+	}
+	b := j.books
+	j.describe()
+	j.row.Counts = b.count()
+	end := j.sourceEnd(w.run.config.Until)
+	notCopiedYet(f, &j.row.Counts, b, end)
+	if err := w.compare(ctx, j, lost); err != nil {
+		return err
+	}
+	j.identity()
+	j.row.Verdict = f.verdict()
+	return nil
+}
+
+// describe fills in what the row says about the pair.
+func (j *job) describe() {
+	pair := &j.books.pair
+	j.row = Partition{
+		Topic: pair.SourceTopic, Partition: pair.Partition, Generation: pair.Generation,
+		TargetTopic: &pair.TargetTopic,
+		Source:      Range{pair.ScopeStart, j.books.end.Source},
+		Target:      &Range{pair.TargetBase, j.books.end.Target},
+	}
+	if pair.SourceTopicID != (ledger.TopicID{}) {
+		id := pair.SourceTopicID.String()
+		j.row.TopicID = &id
+	}
+}
+
+// sourceEnd returns where the source ends for the job, and adjusts the row.
+func (j *job) sourceEnd(until Until) sourceEnd {
+	b := j.books
+	e := b.seenEnd()
+	readable := j.source.known && j.source.unreadable() == nil
+	if readable {
+		s := &j.source.bounds
+		e = sourceEnd{stable: s.stable, end: max(s.end, b.end.Source), known: true}
+		j.row.Source.Start = min(max(s.start, j.row.Source.Start), e.end)
+	}
+	if until == UntilBook {
+		e = sourceEnd{stable: b.end.Source, end: b.end.Source, known: true}
+		j.row.Source.Start = min(j.row.Source.Start, e.end)
+	}
+	j.row.Source.End = e.end
+	if j.target.known && j.target.unreadable() == nil {
+		t := &j.target.bounds
+		j.row.Target = &Range{max(t.start, b.pair.TargetBase), t.end}
+		if until == UntilBook {
+			j.row.Target.End = min(t.end, b.end.Target)
+		}
+		j.row.Target.Start = min(j.row.Target.Start, j.row.Target.End)
+	}
+	return e
+}
+
+// withoutBook reports a source partition that has no book.
+func (j *job) withoutBook() {
+	f, s := &j.findings, &j.source
+	j.row = Partition{Topic: f.topic, Partition: f.partition}
+	if s.state.id != (ledger.TopicID{}) {
+		id := s.state.id.String()
+		j.row.TopicID = &id
+	}
+	if err := s.unreadable(); err != nil {
+		f.note(NotCopiedYet, NoBook, nil, nil, "the source has this partition and the ledger has no book of it; its end is not known: %v", err)
+	} else {
+		j.row.Source = Range{s.bounds.start, s.bounds.end}
+		j.row.SourceOffsets, j.row.NotCopiedYet = s.bounds.end, s.bounds.end
+		f.note(NotCopiedYet, NoBook, &Range{0, s.bounds.end}, nil, "the source has this partition and the ledger has no book of it")
+	}
+	j.row.Verdict = f.verdict()
+}
+
+// booksAlone judges a pair by its books: in mode books, or because its
+// generation is closed.
+func (j *job) booksAlone(config *Config) {
+	b, f := j.books, &j.findings
+	j.describe()
+	j.row.Counts = b.count()
+	j.row.NotVerified = j.row.Copied
+	if b.pair.Closed == nil {
+		notCopiedYet(f, &j.row.Counts, b, j.sourceEnd(config.Until))
+		j.row.Verdict = f.verdict()
+		return
+	}
+	if j.row.Copied > 0 && config.Mode != ModeBooks {
+		f.note(NotVerified, NotRead, &j.row.Source, j.row.Target, "generation %d is closed (%s): its books alone were read", b.pair.Generation, b.pair.Closed.Reason)
+	}
+	f.open = false // what is closed is no part of what has to be proven
+	j.row.Verdict = f.verdict()
+}
+
+// verdict returns what the findings come to.
+func (f *findings) verdict() Verdict {
+	switch {
+	case f.sawFault:
+		return Faults
+	case f.open:
+		return Inconclusive
+	default:
+		return Complete
+	}
+}
+
+// renamed says that a topic is not the one that the book is about; nothing if it
+// is, or that is not known.
+func (s *side) renamed(what string, id ledger.TopicID) string {
+	if s.state.id == id || s.state.id == (ledger.TopicID{}) || id == (ledger.TopicID{}) {
+		return ""
+	}
+	return fmt.Sprintf("; the %s topic was deleted and created again: its id is %v, the book is about %v", what, s.state.id, id)
+}
+
+// told reports whether a fault says something.
+func (f *findings) told(text string) bool {
+	return slices.ContainsFunc(f.faults, func(found Finding) bool { return strings.Contains(found.Detail, text) })
+}
+
+// identity reports that a topic is another one under the same name, if no fault
+// has said so.
+func (j *job) identity() {
+	pair, f := &j.books.pair, &j.findings
+	source, target := &Range{pair.ScopeStart, j.books.end.Source}, &Range{pair.TargetBase, j.books.end.Target}
+	for _, text := range []string{j.source.renamed("source", pair.SourceTopicID), j.target.renamed("target", pair.TargetTopicID)} {
+		if text != "" && !f.told(text) {
+			f.fault(Diverged, source, target, "nothing else differs%s", text)
+		}
+	}
+}

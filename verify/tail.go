@@ -1,0 +1,83 @@
+package verify
+
+import "apograph/ledger"
+
+// A tail is what the target holds behind the end of the books.
+type tail struct {
+	follows   bool              // it is compared with what follows in the source
+	producers []ledger.Producer // of the pair, for mode target, in which nothing else can tell
+	strange   bool              // something stood there that cannot be the next record
+}
+
+// finishTail compares what the target holds behind the books with the next
+// records of the source: a copier that died left them there. From the first one
+// that is something else on, nobody would adopt them.
+func (c *comparer) finishTail() {
+	position := c.expected.books.end
+	for k := 0; ; k++ {
+		c.fill(1)
+		if len(c.seen) == 0 {
+			break
+		}
+		i := &c.seen[0]
+		next, ok := c.continues(i, position.Source)
+		switch {
+		case ok:
+			c.judge.findings.note(Unbooked, NoReason, &Range{position.Source, next}, one(i.offset),
+				"copied, and the copier ended before it could book that; the next one adopts it")
+			position.Source = next
+		case c.untold():
+			c.judge.findings.note(NotVerified, Unreadable, at(position.Source), one(i.offset),
+				"behind the books, and what follows on the source could not be read")
+		default:
+			c.tail.strange = true
+			c.judge.surplus(i, position.Source, 0)
+		}
+		c.seen = c.seen[1:]
+	}
+	if broken := c.target.log.broken(); broken != nil && broken.offset < c.target.end {
+		from := max(broken.offset, position.Target)
+		if from < c.target.end {
+			c.judge.findings.note(NotVerified, broken.reason, at(position.Source), &Range{from, c.target.end}, "behind the books, and could not be read: %v", broken.err)
+		}
+	}
+}
+
+// continues reports whether an item behind the books is what a copier would
+// have copied next, and returns the source offset behind it.
+func (c *comparer) continues(i *item, source int64) (next int64, ok bool) {
+	if c.tail.strange || i.kind != dataRecord {
+		return 0, false
+	}
+	if c.expected.source.log == nil {
+		for _, p := range c.tail.producers {
+			if p.ID == i.producer && p.Epoch == i.epoch {
+				return source, true
+			}
+		}
+		return 0, false
+	}
+	following := c.following(0)
+	if following == nil || following.hashAs(i.stamped) != i.hashAs(i.stamped) {
+		return 0, false
+	}
+	next = following.offset + 1
+	c.upcoming = c.upcoming[1:]
+	return next, true
+}
+
+// untold reports whether nothing can be said about the tail, because the source
+// could not be read behind the books.
+func (c *comparer) untold() bool {
+	log := c.expected.source.log
+	return log != nil && !c.tail.strange && len(c.upcoming) == 0 && log.broken() != nil
+}
+
+// afterBook returns how many offsets the target holds behind the books.
+func (c *comparer) afterBook() int64 {
+	c.fill(1)
+	if len(c.seen) == 0 {
+		return 0
+	}
+	return max(c.target.end-c.seen[0].offset, 0)
+}

@@ -1,0 +1,327 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"apograph/internal/connect"
+	"apograph/ledger"
+)
+
+// A run is one verification.
+type run struct {
+	config  Config
+	started time.Time
+	ledger  *ledger.Ledger
+	scope   scope
+	source  *site // nil: not read
+	target  *site // nil: not read
+	seenAt  time.Time
+	meter   meter
+
+	jobs       []*job
+	outOfScope []OutOfScope
+	doubtful   bool // something was asked for of which it cannot be told whether it exists
+
+	mu     sync.Mutex // guards what follows
+	result collector
+	failed error // why the rest is not read
+}
+
+// Run verifies a copy.
+//
+// The report is valid whenever it is not nil, also beside an error: then a
+// cluster went away, and what was not read is not verified.
+//
+// Errors: [*UsageError]; [*connect.UnreachableError]; those of [ledger.OpenCopy]
+// and of reading a ledger; or the cause of ctx's end. A fault is no error: see
+// [Report.Verdict].
+func Run(ctx context.Context, config Config) (*Report, error) {
+	if err := config.Validate(); err != nil {
+		return nil, &UsageError{err}
+	}
+	config.setDefaults()
+	r := &run{config: config, started: config.Now(), result: collector{limit: config.MaxFindings}}
+	defer r.close()
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.verify(ctx); err != nil {
+		return nil, err
+	}
+	report, err := r.report()
+	if err != nil {
+		return nil, err
+	}
+	return report, r.failed
+}
+
+// close gives everything back.
+func (r *run) close() {
+	r.source.close()
+	r.target.close()
+	if r.ledger == nil {
+		return
+	}
+	if err := r.ledger.Close(); err != nil {
+		r.config.Logger.Error("close the private copy of the ledger", "error", err)
+	}
+}
+
+// prepare opens the ledger and the clusters and finds out what there is to do.
+//
+// The order matters: what the books say was copied before the ends of the
+// target were seen, and what the target holds was on the source before its ends
+// were. So neither can look incomplete because a copier is at work.
+func (r *run) prepare(ctx context.Context) (err error) {
+	r.ledger, err = ledger.OpenCopy(r.config.LedgerPath, ledger.Options{LockTimeout: r.config.LockTimeout, Now: r.config.Now})
+	if err != nil {
+		return err
+	}
+	if r.scope, err = newScope(r.ledger.Scope(), r.config.Topics, r.config.TopicsExclude); err != nil {
+		return err
+	}
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	r.choosePairs()
+	if r.target != nil {
+		if err := r.lookAtTarget(ctx); err != nil {
+			return err
+		}
+	}
+	if r.source != nil {
+		if err := r.lookAtSource(ctx); err != nil {
+			return err
+		}
+	}
+	if len(r.jobs) == 0 {
+		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text())
+	}
+	slices.SortFunc(r.jobs, (*job).compare)
+	r.askUnmatched()
+	return context.Cause(ctx)
+}
+
+func (r *run) connect(ctx context.Context) (err error) {
+	id := r.ledger.Identity()
+	open := func(name string, c *connect.Cluster, alias, clusterID string) (*site, error) {
+		cluster := *c
+		if cluster.Alias == "" {
+			cluster.Alias = alias
+		}
+		return openSite(ctx, name, cluster, clusterID, r.config.Patience)
+	}
+	if r.config.Mode != ModeBooks {
+		if r.target, err = open("target", r.config.Target, id.TargetAlias, id.TargetClusterID); err != nil {
+			return err
+		}
+	}
+	if r.config.Mode == ModeFull {
+		r.source, err = open("source", r.config.Source, id.SourceAlias, id.SourceClusterID)
+	}
+	return err
+}
+
+// choosePairs makes a job for each pair in scope.
+func (r *run) choosePairs() {
+	for _, pair := range r.ledger.Pairs() {
+		if why := r.scope.leavesOut(pair.SourceTopic); why != "" {
+			r.outOfScope = append(r.outOfScope, OutOfScope{pair.SourceTopic, why})
+			continue
+		}
+		r.jobs = append(r.jobs, &job{
+			books:    openBooks(r.ledger, pair),
+			findings: findings{topic: pair.SourceTopic, partition: pair.Partition, limit: r.config.MaxFindings},
+		})
+	}
+}
+
+// openJobs returns the jobs of pairs that are open.
+func (r *run) openJobs() []*job {
+	return slices.DeleteFunc(slices.Clone(r.jobs), func(j *job) bool { return j.books == nil || j.books.pair.Closed != nil })
+}
+
+// lookAtTarget learns what the target says about the topics in scope.
+func (r *run) lookAtTarget(ctx context.Context) error {
+	names := map[string]bool{}
+	for _, j := range r.openJobs() {
+		names[j.books.pair.TargetTopic] = true
+	}
+	topics, err := r.target.topics(ctx, keys(names))
+	if err != nil {
+		return err
+	}
+	r.target.settings(ctx, topics)
+	var tps []topicPartition
+	for _, j := range r.openJobs() {
+		j.target.topicPartition = topicPartition{j.books.pair.TargetTopic, j.books.pair.Partition}
+		j.target.look(topics)
+		tps = append(tps, j.target.topicPartition)
+	}
+	all := r.target.bounds(ctx, tps)
+	for _, j := range r.openJobs() {
+		j.target.bounds = all[j.target.topicPartition]
+	}
+	return nil
+}
+
+// lookAtSource learns what the source says about the topics in scope, and finds
+// those that should have a book and have none.
+func (r *run) lookAtSource(ctx context.Context) error {
+	all, err := r.source.topics(ctx, nil)
+	if err != nil {
+		return err
+	}
+	absent := map[string]bool{}
+	for _, j := range r.openJobs() {
+		if _, ok := all[j.books.pair.SourceTopic]; !ok {
+			absent[j.books.pair.SourceTopic] = true
+		}
+	}
+	if len(absent) > 0 { // by name the cluster says why
+		named, err := r.source.topics(ctx, keys(absent))
+		if err != nil {
+			return err
+		}
+		for name, t := range named {
+			all[name] = t
+		}
+	}
+	r.findMissingBooks(all)
+	inScope := map[string]topicState{}
+	for _, j := range r.jobs {
+		if t, ok := all[j.findings.topic]; ok {
+			inScope[j.findings.topic] = t
+		}
+	}
+	r.source.settings(ctx, inScope)
+	var tps []topicPartition
+	r.seenAt = r.config.Now()
+	for _, j := range r.jobs {
+		j.source.topicPartition = topicPartition{j.findings.topic, j.findings.partition}
+		j.source.look(inScope)
+		if j.books == nil || j.books.pair.Closed == nil {
+			tps = append(tps, j.source.topicPartition)
+		}
+	}
+	bounds := r.source.bounds(ctx, tps)
+	for _, j := range r.jobs {
+		j.source.bounds = bounds[j.source.topicPartition]
+	}
+	return nil
+}
+
+// findMissingBooks makes jobs for partitions of the source that should have a
+// book and have none.
+func (r *run) findMissingBooks(topics map[string]topicState) {
+	booked, open := map[string]bool{}, map[topicPartition]bool{}
+	for _, j := range r.jobs {
+		booked[j.findings.topic] = true
+		if j.books.pair.Closed == nil {
+			open[topicPartition{j.findings.topic, j.findings.partition}] = true
+		}
+	}
+	for name, t := range topics {
+		switch {
+		case booked[name], r.scope.misses(name):
+		case r.scope.strays(name):
+			r.outOfScope = append(r.outOfScope, OutOfScope{name, WithoutBook})
+			continue
+		default:
+			continue
+		}
+		for p := range t.partitions {
+			if !open[topicPartition{name, p}] {
+				r.jobs = append(r.jobs, &job{findings: findings{topic: name, partition: p, limit: r.config.MaxFindings}})
+			}
+		}
+	}
+}
+
+// askUnmatched names what was asked for and is nowhere to be found. Without the
+// source it cannot be told whether there is such a topic.
+func (r *run) askUnmatched() {
+	var topics []string
+	for _, j := range r.jobs {
+		topics = append(topics, j.findings.topic)
+	}
+	for _, o := range r.outOfScope {
+		topics = append(topics, o.Topic)
+	}
+	for _, text := range r.scope.unmatched(topics) {
+		r.config.Logger.Warn("pattern matches no topic", "pattern", text)
+		r.outOfScope = append(r.outOfScope, OutOfScope{text, WithoutBook})
+		r.doubtful = r.doubtful || r.source == nil
+	}
+}
+
+func keys(set map[string]bool) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// verify does all jobs.
+func (r *run) verify(ctx context.Context) error {
+	for _, j := range r.jobs {
+		r.meter.partitions++
+		source, target := j.extents(r.config.Until)
+		r.meter.total += max(source.to-source.from, 0) + max(target.to-target.from, 0)
+	}
+	telling, stop := context.WithCancel(ctx)
+	var teller sync.WaitGroup
+	teller.Go(func() { r.meter.tell(telling, r.started, r.config.Now, r.config.Progress) })
+	defer teller.Wait()
+	defer stop()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := &queue{jobs: slices.Clone(r.jobs), workers: r.config.Parallel, until: r.config.Until}
+	var workers sync.WaitGroup
+	for range min(r.config.Parallel, len(r.jobs)) {
+		workers.Go(func() {
+			if err := r.work(ctx, queue); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// work does jobs until there are none.
+func (r *run) work(ctx context.Context, queue *queue) error {
+	w := &worker{run: r}
+	defer w.close()
+	for group := queue.next(); len(group) > 0; group = queue.next() {
+		if err := w.do(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost returns why nothing more is read, after remembering err if it is the
+// first.
+func (r *run) lost(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = err
+	}
+	return r.failed
+}
+
+// finished takes the result of a job.
+func (r *run) finished(j *job) {
+	r.meter.finished.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.take(j)
+}
