@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"apograph/ledger"
+)
+
+// A usageError says that the command line or the environment is wrong and that
+// nothing was attempted.
+type usageError struct {
+	message string
+	hint    string // what to do instead; may be empty
+}
+
+func (e *usageError) Error() string { return e.message }
+
+// Hint returns the advice that goes with the error.
+func (e *usageError) Hint() string { return e.hint }
+
+func usagef(format string, args ...any) *usageError {
+	return &usageError{message: fmt.Sprintf(format, args...)}
+}
+
+func (e *usageError) withHint(format string, args ...any) *usageError {
+	e.hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// A stdoutError says that a part of the answer could not be written.
+type stdoutError struct{ err error }
+
+func (e *stdoutError) Error() string { return "write standard output: " + e.err.Error() }
+func (e *stdoutError) Unwrap() error { return e.err }
+
+// hintFor returns what a user can do about err, or nothing. Advice that an
+// error brings along wins over that for its class.
+func hintFor(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	var (
+		missing *missingLedgerError
+		locked  *ledger.LockedError
+		unknown *ledger.FormatError
+		corrupt *ledger.CorruptError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return "check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"
+	case errors.As(err, &locked):
+		return "stop that process, or ask a snapshot of the ledger instead"
+	case errors.As(err, &unknown):
+		return "use the version of apograph that wrote it, or a newer one"
+	case errors.As(err, &corrupt):
+		return "the file is left as it is: keep it, and go on from the newest snapshot that passes `apograph ledger check`"
+	}
+	return ""
+}
+
+// errorLines returns what to tell a person about err: its messages, and what
+// can be done about them. Verdicts are silent. Nothing in a line can control a
+// terminal, and no line holds a secret.
+func errorLines(err error) (messages, hints []string) {
+	for _, e := range splitJoined(err) {
+		for line := range strings.Lines(e.Error()) {
+			messages = append(messages, clean(strings.TrimSuffix(line, "\n")))
+		}
+		if hint := hintFor(e); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, clean(hint))
+		}
+	}
+	return messages, hints
+}
+
+// splitJoined returns the errors that err joins without words of its own, as
+// errors.Join does, and leaves out verdicts.
+func splitJoined(err error) []error {
+	var v verdict
+	switch {
+	case err == nil:
+		return nil
+	case !isJoin(err):
+		if errors.As(err, &v) {
+			return nil
+		}
+		return []error{err}
+	}
+	var parts []error
+	for _, cause := range causes(err) {
+		parts = append(parts, splitJoined(cause)...)
+	}
+	return parts
+}
+
+func isJoin(err error) bool {
+	many, ok := err.(interface{ Unwrap() []error })
+	return ok && errors.Join(many.Unwrap()...).Error() == err.Error()
+}
+
+// maxEcho is how many bytes of what a user typed an error message repeats.
+const maxEcho = 100
+
+// quoteArg returns a word of the command line as an error message may repeat
+// it: quoted, escaped, of bounded length, and without a secret.
+func quoteArg(word string) string {
+	word = hideSecrets(word)
+	if len(word) > maxEcho {
+		cut := maxEcho
+		for cut > 0 && !utf8.RuneStart(word[cut]) {
+			cut--
+		}
+		word = word[:cut] + "..."
+	}
+	return `"` + printable(word) + `"`
+}
+
+// clean makes one line fit to be shown.
+func clean(line string) string { return printable(hideSecrets(line)) }
+
+// hidden stands for a secret.
+const hidden = "[hidden]"
+
+// hideSecrets returns s with the values of secrets replaced by a word. It is
+// the last net under code that must not put secrets into messages at all.
+func hideSecrets(s string) string {
+	for _, pattern := range secretPatterns() {
+		var b strings.Builder
+		done := 0
+		for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
+			start, end := at[2], at[3]
+			if strings.HasPrefix(s[start:end], hidden) {
+				continue // the value has been hidden, and what follows is none
+			}
+			b.WriteString(s[done:start] + hidden)
+			done = end
+		}
+		s = b.String() + s[done:]
+	}
+	return s
+}
+
+// secretPatterns returns what finds secrets, each as the first group. The names
+// are those of Kafka's client settings (ssl.keystore.password,
+// ssl.keystore.key, sasl.jaas.config,
+// sasl.oauthbearer.client.credentials.client.secret, ...) and of the options
+// inside a sasl.jaas.config. Settings of free form are hidden to the end of the
+// text.
+func secretPatterns() []*regexp.Regexp {
+	const (
+		free   = `(?:jaas\.config\s*[=:]|keystore\.key\s*[=:]|-----BEGIN [A-Z ]*PRIVATE KEY-----)`
+		name   = `(?:password|passwd|secret|token|credentials?)["']?`
+		quoted = `"(?:[^"\\]|\\.)*"?|'[^']*'?`
+		bare   = `[^\s"',;][^\s,;]*`
+	)
+	return []*regexp.Regexp{
+		regexp.MustCompile(`(?is)` + free + `(.+)`),
+		regexp.MustCompile(`(?is)` + name + `\s*=\s*(` + quoted + `|` + bare + `)`),
+		regexp.MustCompile(`(?is)` + name + `\s*:\s*(` + quoted + `)`),
+		regexp.MustCompile(`(?is)` + name + `:(` + bare + `)`),
+		regexp.MustCompile(`://[^\s/:@]*:([^\s/@]+)@`),
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// A format is a way to write an answer, as --output names it.
+type format string
+
+const (
+	formatTable     format = "table" // aligned text, cut to the width of a terminal
+	formatWide      format = "wide"  // the same, never cut
+	formatJSON      format = "json"  // one document on one line
+	formatJSONLines format = "jsonl" // one document a line
+	formatCSV       format = "csv"   // RFC 4180 with a header and plain newlines
+)
+
+func formatNames(formats []format) []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// chooseFormat returns the format that --output or its variable asks for, which
+// must be one of c's; empty if c has none, since then its --output is no format.
+func (c *command) chooseFormat(flags *cli.Context, line commandLine) (format, error) {
+	if len(c.formats) == 0 {
+		return "", nil
+	}
+	asked := format(flags.String("output"))
+	if asked == "" {
+		return c.formats[0], nil
+	}
+	if !slices.Contains(c.formats, asked) {
+		given := "--output"
+		if !line.has("output") {
+			given = envVar("output")
+		}
+		return "", usagef("%s must be %s, not %s", given, orList(formatNames(c.formats)), quoteArg(string(asked)))
+	}
+	return asked, nil
+}
+
+// An output is standard output: buffered, and its errors are of type
+// [*stdoutError]. Not safe for concurrent use.
+type output struct {
+	buffer   *bufio.Writer
+	terminal bool
+	columns  int // of the terminal; 0 if there is none, or it is not known
+}
+
+func newOutput(w io.Writer) *output {
+	columns, terminal := terminalWidth(w)
+	return &output{buffer: bufio.NewWriter(w), terminal: terminal, columns: columns}
+}
+
+// Write writes to the buffer. After the first error it only repeats that one.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.buffer.Write(p)
+	return n, asStdoutError(err)
+}
+
+// Flush writes out what is buffered. The frame calls it at the end; a command
+// that goes on for long calls it whenever an answer is complete.
+func (o *output) Flush() error { return asStdoutError(o.buffer.Flush()) }
+
+func asStdoutError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return &stdoutError{err: err}
+}
+
+// An envelope opens every JSON document. Embed it first.
+type envelope struct {
+	Kind   string `json:"kind"`
+	Schema string `json:"schema"`
+}
+
+// newEnvelope returns the envelope of version 1 of a schema.
+func newEnvelope(kind, schema string) envelope {
+	return envelope{Kind: kind, Schema: "apograph/" + schema + "/v1"}
+}
+
+// writeJSON writes v to w as one document on one line.
+func writeJSON(w io.Writer, v any) error {
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(printableJSON(document.Bytes()))
+	return err
+}
+
+// An instant is a time in an answer: RFC 3339, UTC, milliseconds. The zero
+// instant is unknown: null in JSON, empty in text.
+type instant struct{ time.Time }
+
+// instantOf returns the instant at a number of milliseconds since 1970; 0 means
+// unknown.
+func instantOf(millis int64) instant {
+	if millis == 0 {
+		return instant{}
+	}
+	return instant{time.UnixMilli(millis)}
+}
+
+func (i instant) String() string {
+	if i.IsZero() {
+		return ""
+	}
+	return i.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// MarshalJSON returns the instant as a string, or null.
+func (i instant) MarshalJSON() ([]byte, error) {
+	if i.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(i.String())
+}

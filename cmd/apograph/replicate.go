@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+func replicateCommand() command {
+	return command{
+		path:    "replicate",
+		summary: "copy topics to another cluster and book every offset",
+		details: "Copies every committed record of the chosen topics exactly once, in order, and\n" +
+			"writes into the ledger what became of each source offset. Topics that the\n" +
+			"target lacks are created. It goes on where the ledger ends, however the last\n" +
+			"run ended. Without --once it runs until it is stopped.\n\n" +
+			"A target topic that holds records which the ledger does not know is refused.",
+		examples: []string{
+			"apograph replicate --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
+				"    --topics 'orders,pay.*' --ledger f.ledger --once",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		flags: slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{
+			ledgerFlag(),
+			&cli.BoolFlag{Name: "once", Usage: "copy up to the ends that the topics have now, then exit"},
+			&cli.StringSliceFlag{Name: "append", KeepSpace: true,
+				Usage: "write behind what the target's topics in a `LIST` of names hold and the ledger does not know; refused where that is a copy of the source's"},
+			statsFlag(),
+		}),
+		exits: []exitCode{exitFaults, exitUnproven, exitRefused, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
+		run:   runReplicate,
+	}
+}
+
+func runReplicate(ctx context.Context, inv *invocation) error {
+	config, err := replicateConfig(inv)
+	if err != nil {
+		return err
+	}
+	var latest atomic.Pointer[replicate.Progress]
+	config.Progress = func(p replicate.Progress) { latest.Store(&p) }
+	var summary replicate.Summary
+	err = inv.withProgress(ctx, func() string { return progressLine(latest.Load()) }, func(ctx context.Context) (err error) {
+		summary, err = replicate.Run(ctx, config)
+		return err
+	})
+	if summary.Partitions == 0 {
+		return err // nothing ran
+	}
+	return errors.Join(writeSummary(inv, summary), replicateVerdict(summary), err)
+}
+
+func replicateConfig(inv *invocation) (replicate.Config, error) {
+	source, target, err := bothClusters(inv)
+	if err != nil {
+		return replicate.Config{}, err
+	}
+	path, err := ledgerPath(inv)
+	if err != nil {
+		return replicate.Config{}, err
+	}
+	if len(inv.StringSlice("topics")) == 0 {
+		return replicate.Config{}, usagef("--topics is needed").withHint("--topics '.*' copies every topic")
+	}
+	return replicate.Config{
+		Source:        source,
+		Target:        target,
+		LedgerPath:    path,
+		Topics:        inv.StringSlice("topics"),
+		TopicsExclude: inv.StringSlice("topics-exclude"),
+		Once:          inv.Bool("once"),
+		Append:        splitList(inv.StringSlice("append")),
+		Logger:        slog.New(slog.NewTextHandler(inv.stderr, nil)),
+	}, nil
+}
+
+// splitList returns the elements of lists of names separated by commas.
+func splitList(lists []string) []string {
+	var names []string
+	for name := range strings.SplitSeq(strings.Join(lists, ","), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func progressLine(p *replicate.Progress) string {
+	if p == nil {
+		return "connecting"
+	}
+	return fmt.Sprintf("%d of %d partitions done, %d records copied (%s), %d offsets to go",
+		p.Finished, p.Partitions, p.Copied, byteSize(p.Bytes), p.Remaining)
+}
+
+// replicateVerdict returns what the exit code has to say about a run that
+// ended by itself.
+func replicateVerdict(s replicate.Summary) error {
+	var verdicts []error
+	if len(s.Stopped) > 0 {
+		verdicts = append(verdicts, verdict(exitError))
+	}
+	if s.BadTiles > 0 {
+		verdicts = append(verdicts, verdict(exitFaults))
+	}
+	if len(s.Waiting) > 0 {
+		verdicts = append(verdicts, verdict(exitUnproven))
+	}
+	return errors.Join(verdicts...)
+}
+
+// A replicateSummary is the answer of `apograph replicate`.
+type replicateSummary struct {
+	envelope
+	Flow       flowNames `json:"flow"`
+	Topics     int       `json:"topics"`
+	Partitions int       `json:"partitions"`
+
+	Copied        int64 `json:"copied"`
+	Bytes         int64 `json:"bytes"`
+	CommitMarkers int64 `json:"commit_markers"`
+	AbortMarkers  int64 `json:"abort_markers"`
+	Aborted       int64 `json:"aborted"`
+	Compacted     int64 `json:"compacted"`
+	Filtered      int64 `json:"filtered"`
+	BeforeStart   int64 `json:"before_start"`
+	Lost          int64 `json:"lost"`
+	Unexplained   int64 `json:"unexplained"`
+	Duplicates    int64 `json:"duplicates"`
+	Foreign       int64 `json:"foreign"`
+	Orphans       int64 `json:"orphans"`
+
+	BehindOpenTransaction int64              `json:"behind_open_transaction"`
+	Waiting               []waitingPartition `json:"waiting"`
+	Stopped               []stoppedPartition `json:"stopped"`
+	Complete              bool               `json:"complete"`
+	Seconds               float64            `json:"seconds"`
+}
+
+// A flowNames names a flow by its clusters' aliases.
+type flowNames struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+}
+
+type waitingPartition struct {
+	Topic      string  `json:"topic"`
+	Partition  int32   `json:"partition"`
+	Offset     int64   `json:"offset"` // the last stable offset
+	Since      instant `json:"since"`
+	ProducerID *int64  `json:"producer_id"` // nil if unknown
+}
+
+type stoppedPartition struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Reason    string `json:"reason"`
+	Detail    string `json:"detail"`
+}
+
+func summaryOf(s replicate.Summary) replicateSummary {
+	out := replicateSummary{
+		envelope: newEnvelope("ReplicateSummary", "replicate"),
+		Flow:     flowNames{Source: s.SourceAlias, Target: s.TargetAlias},
+		Topics:   s.Topics, Partitions: s.Partitions,
+		Copied: s.Tiles[ledger.Copied], Bytes: s.Bytes,
+		CommitMarkers: s.Tiles[ledger.CommitMarker], AbortMarkers: s.Tiles[ledger.AbortMarker],
+		Aborted: s.Tiles[ledger.Aborted], Compacted: s.Tiles[ledger.Compacted], Filtered: s.Tiles[ledger.Filtered],
+		BeforeStart: s.Tiles[ledger.BeforeStart], Lost: s.Tiles[ledger.Lost], Unexplained: s.Tiles[ledger.Unexplained],
+		Duplicates: s.Tiles[ledger.Duplicate], Foreign: s.Tiles[ledger.Foreign], Orphans: s.Tiles[ledger.Orphan],
+		BehindOpenTransaction: s.BehindOpenTransaction,
+		Waiting:               []waitingPartition{}, Stopped: []stoppedPartition{},
+		Complete: s.Complete, Seconds: float64(s.Elapsed.Milliseconds()) / 1000,
+	}
+	for _, w := range s.Waiting {
+		row := waitingPartition{Topic: w.Topic, Partition: w.Partition, Offset: w.Offset, Since: instant{w.Since}}
+		if w.ProducerID >= 0 {
+			row.ProducerID = &w.ProducerID
+		}
+		out.Waiting = append(out.Waiting, row)
+	}
+	for _, p := range s.Stopped {
+		out.Stopped = append(out.Stopped, stoppedPartition{p.Topic, p.Partition, p.Offset, string(p.Reason), clean(p.Detail)})
+	}
+	return out
+}
+
+func writeSummary(inv *invocation, s replicate.Summary) error {
+	out := summaryOf(s)
+	if inv.format == formatJSON {
+		return writeJSON(inv.stdout, out)
+	}
+	return inv.writeTable(out.table())
+}
+
+// table returns the summary for a person: what stopped and what waits first,
+// the verdict last.
+func (s replicateSummary) table() *textTable {
+	table := &textTable{}
+	for _, p := range s.Stopped {
+		table.add("stopped", fmt.Sprintf("%s-%d at source offset %d: %s: %s", p.Topic, p.Partition, p.Offset, p.Reason, p.Detail))
+	}
+	for _, w := range s.Waiting {
+		table.add("waiting", fmt.Sprintf("%s-%d behind an open transaction at source offset %d since %s%s",
+			w.Topic, w.Partition, w.Offset, orUnknown(w.Since.String()), producerText(w.ProducerID)))
+	}
+	table.add("flow", s.Flow.Source+" -> "+s.Flow.Target)
+	table.add("topics", strconv.Itoa(s.Topics))
+	table.add("partitions", strconv.Itoa(s.Partitions))
+	table.add("copied", fmt.Sprintf("%d records, %s", s.Copied, byteSize(s.Bytes)))
+	for _, row := range []struct {
+		name string
+		n    int64
+	}{
+		{"commit markers", s.CommitMarkers}, {"abort markers", s.AbortMarkers}, {"aborted", s.Aborted},
+		{"compacted", s.Compacted}, {"filtered", s.Filtered}, {"before start", s.BeforeStart},
+		{"lost", s.Lost}, {"unexplained", s.Unexplained},
+		{"duplicates", s.Duplicates}, {"foreign", s.Foreign}, {"orphans", s.Orphans},
+		{"behind open transactions", s.BehindOpenTransaction},
+	} {
+		if row.n > 0 {
+			table.add(row.name, strconv.FormatInt(row.n, 10))
+		}
+	}
+	table.add("time", fmt.Sprintf("%.1f s", s.Seconds))
+	table.add("complete", yesNo(s.Complete))
+	return table
+}
+
+func producerText(id *int64) string {
+	if id == nil {
+		return ""
+	}
+	return fmt.Sprintf(" by producer id %d", *id)
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown time"
+	}
+	return s
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

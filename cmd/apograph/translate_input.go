@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"apograph/translate"
+)
+
+// askedOffsets returns the offsets that the command line asks for, in order,
+// with their groups where they have any.
+func askedOffsets(inv *invocation) (translate.ResetPlan, error) {
+	file, groups := inv.String("from-file"), askedGroups(inv)
+	switch {
+	case file != "" && len(inv.args) > 0:
+		return translate.ResetPlan{}, usagef("offsets are given both as arguments and with --from-file")
+	case file != "":
+		plan, err := readPlanFile(inv, file)
+		if err != nil {
+			return translate.ResetPlan{}, err
+		}
+		return selectGroups(file, plan, groups)
+	case len(groups) > 0:
+		return translate.ResetPlan{}, usagef("--group needs --from-file").
+			withHint("write its offsets to a file: kafka-consumer-groups --bootstrap-server HOST:PORT --group NAME --all-topics " +
+				"--reset-offsets --to-current --export --dry-run")
+	case len(inv.args) == 0:
+		return translate.ResetPlan{}, usagef("no offset given").
+			withHint("name offsets as TOPIC:PARTITION:OFFSET, or a file of them with --from-file FILE")
+	}
+	return planOfArguments(inv.args)
+}
+
+// askedGroups returns the groups that the command line names, each once.
+func askedGroups(inv *invocation) []string {
+	return slices.Compact(slices.Sorted(slices.Values(inv.StringSlice("group"))))
+}
+
+func planOfArguments(args []string) (translate.ResetPlan, error) {
+	var plan translate.ResetPlan
+	for _, arg := range args {
+		query, err := translate.ParseQuery(arg)
+		if err != nil {
+			return plan, usagef("offset %s: %v", quoteArg(arg), err).
+				withHint("an offset is written TOPIC:PARTITION:OFFSET, as in orders:0:881204")
+		}
+		plan.Rows = append(plan.Rows, translate.PlanRow{Query: query})
+	}
+	return plan, nil
+}
+
+// readPlanFile reads a file of offsets. What is wrong with its lines is wrong
+// use: nothing has been attempted.
+func readPlanFile(inv *invocation, path string) (plan translate.ResetPlan, err error) {
+	in := inv.stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return plan, usagef("--from-file %s does not exist", quoteArg(path))
+		}
+		if err != nil {
+			return plan, fmt.Errorf("--from-file: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	plan, err = translate.ReadResetPlan(in)
+	var fault *translate.PlanError
+	if errors.As(err, &fault) {
+		return plan, usagef("--from-file %s: %v", quoteArg(path), fault).
+			withHint("a line is topic,partition,offset or group,topic,partition,offset, and there is no header")
+	}
+	if err != nil {
+		return plan, fmt.Errorf("--from-file %s: %w", path, err)
+	}
+	return plan, nil
+}
+
+// selectGroups returns what groups ask for of the plan in a file: of one with
+// groups their rows, of one without all rows for the one group.
+func selectGroups(file string, plan translate.ResetPlan, groups []string) (translate.ResetPlan, error) {
+	if len(groups) == 0 {
+		return plan, nil
+	}
+	if !plan.Grouped {
+		if len(groups) > 1 {
+			return plan, usagef("--from-file %s is for one group, and %d are given", quoteArg(file), len(groups))
+		}
+		for i := range plan.Rows {
+			plan.Rows[i].Group = groups[0]
+		}
+		plan.Grouped = true
+		return plan, nil
+	}
+	for _, group := range groups {
+		if !slices.ContainsFunc(plan.Rows, func(r translate.PlanRow) bool { return r.Group == group }) {
+			return plan, usagef("--from-file %s has no offsets of group %s", quoteArg(file), quoteArg(group))
+		}
+	}
+	plan.Rows = slices.DeleteFunc(plan.Rows, func(r translate.PlanRow) bool { return !slices.Contains(groups, r.Group) })
+	return plan, nil
+}

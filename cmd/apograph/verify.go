@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"apograph/internal/connect"
+	"apograph/verify"
+)
+
+func verifyCommand() command {
+	return command{
+		path:    "verify",
+		summary: "prove a copy: read it again and compare it with its ledger",
+		details: "Reads the source and the target like any consumer, compares them record by\n" +
+			"record along the ledger, and reports what is missing, changed, out of order,\n" +
+			"too much or not proven, at exact offsets. Writes to neither cluster.\n\n" +
+			"  full    both clusters; the default if both are given\n" +
+			"  target  the target and the digests in the ledger; the source may be gone.\n" +
+			"          A fault may be located no closer than an entry of up to 64 KB\n" +
+			"  books   the ledger alone: is every source offset accounted for?\n\n" +
+			"Verification ends at the end that the source has when it begins. --until book\n" +
+			"ends where the books end, on both sides, for a target to which others write\n" +
+			"after a cutover. What retention or compaction has removed cannot be compared:\n" +
+			"that is no fault, and is not called complete either.\n\n" +
+			"Works on a private copy of the ledger, in the directory for temporary files,\n" +
+			"so that the ledger stays free for a replicator.",
+		examples: []string{
+			"apograph verify --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 --ledger f.ledger",
+			"apograph verify --target-bootstrap-server b:9092 --ledger f.ledger -o json",
+			"apograph verify --ledger f.ledger --mode books",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		flags: slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{
+			ledgerFlag(),
+			stringFlag("mode", "read what `MODE` says: books, target or full (default: as the clusters that are given allow)"),
+			stringFlag("until", "end at `END`: source-end or book (default source-end)"),
+			durationFlag("wait", "wait for `DURATION` until a copier that holds the ledger lets go of it (default 2s)", lockWait),
+			&cli.IntFlag{Name: "max-findings", Value: verify.DefaultMaxFindings, EnvVars: []string{envVar("max-findings")},
+				Usage: "list at most `N` findings, faults first, and count the others (default 100)"},
+			statsFlag(),
+		}),
+		exits: []exitCode{exitFaults, exitUnproven, exitNoLedger, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
+		run:   runVerify,
+	}
+}
+
+func runVerify(ctx context.Context, inv *invocation) error {
+	config, err := verifyConfig(inv)
+	if err != nil {
+		return err
+	}
+	var latest atomic.Pointer[verify.Progress]
+	config.Progress = func(p verify.Progress) { latest.Store(&p) }
+	var report *verify.Report
+	err = inv.withProgress(ctx, func() string { return verifyProgress(latest.Load()) }, func(ctx context.Context) (err error) {
+		report, err = verify.Run(ctx, config)
+		return err
+	})
+	err = verifyError(config.LedgerPath, err)
+	if report == nil {
+		return err
+	}
+	return errors.Join(writeVerifyReport(inv, report), verifyVerdict(report), err)
+}
+
+func verifyConfig(inv *invocation) (verify.Config, error) {
+	path := inv.String("ledger")
+	if path == "" {
+		return verify.Config{}, usagef("no ledger given").withHint("name its file with --ledger FILE")
+	}
+	source, err := givenCluster(inv, "source")
+	if err != nil {
+		return verify.Config{}, err
+	}
+	target, err := givenCluster(inv, "target")
+	if err != nil {
+		return verify.Config{}, err
+	}
+	if n := inv.Int("max-findings"); n < 1 {
+		return verify.Config{}, usagef("--max-findings %d: at least one must be listed", n)
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return verify.Config{
+		LedgerPath:    path,
+		LockTimeout:   max(inv.Duration("wait"), time.Millisecond),
+		Mode:          verify.Mode(inv.String("mode")),
+		Source:        source,
+		Target:        target,
+		Topics:        inv.StringSlice("topics"),
+		TopicsExclude: inv.StringSlice("topics-exclude"),
+		Until:         verify.Until(inv.String("until")),
+		MaxFindings:   inv.Int("max-findings"),
+		Version:       versionOf(info).Version,
+		Logger:        slog.New(slog.NewTextHandler(inv.stderr, nil)),
+	}, nil
+}
+
+// givenCluster returns a cluster if the flags describe it, else nil. Its alias
+// is the ledger's unless one is given.
+func givenCluster(inv *invocation, side string) (*connect.Cluster, error) {
+	c, ok, err := clusterOf(inv, side)
+	if err != nil || !ok {
+		return nil, err
+	}
+	c.Alias = inv.String(side + "-alias")
+	return &c, nil
+}
+
+// verifyError gives the errors of a verification the types that have exit codes.
+func verifyError(path string, err error) error {
+	var usage *verify.UsageError
+	if errors.As(err, &usage) {
+		return usagef("%v", usage)
+	}
+	return ledgerError(path, err)
+}
+
+// verifyVerdict returns what the exit code has to say about a report.
+func verifyVerdict(r *verify.Report) error {
+	switch r.Verdict {
+	case verify.Complete:
+		return nil
+	case verify.Faults:
+		return verdict(exitFaults)
+	default:
+		return verdict(exitUnproven)
+	}
+}
+
+func verifyProgress(p *verify.Progress) string {
+	if p == nil {
+		return "verify: reading the ledger"
+	}
+	line := fmt.Sprintf("verify: %d of %d partitions, %d records read, %s/s", p.Finished, p.Partitions, p.Records, byteSize(int64(p.Rate())))
+	if p.Total > 0 {
+		line += fmt.Sprintf(", %d %%", 100*p.Offsets/p.Total)
+	}
+	if p.Left >= 0 && p.Offsets < p.Total {
+		line += ", " + p.Left.Round(time.Second).String() + " left"
+	}
+	return line
+}
+
+func writeVerifyReport(inv *invocation, r *verify.Report) error {
+	if inv.format == formatJSON {
+		return writeJSON(inv.stdout, r)
+	}
+	for _, table := range []*textTable{verifyFindings(r), verifyPartitions(r), verifySummary(r)} {
+		if len(table.rows) == 0 {
+			continue
+		}
+		if err := inv.writeTable(table); err != nil {
+			return err
+		}
+		if len(table.header) > 0 {
+			fmt.Fprintln(inv.stdout)
+		}
+	}
+	return nil
+}
+
+// inWords returns a name of a report as words: not_verified is "not verified".
+func inWords[S ~string](name S) string { return strings.ReplaceAll(string(name), "_", " ") }

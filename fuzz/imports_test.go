@@ -1,0 +1,61 @@
+package fuzz
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports says which packages of this module each package may import: down
+// only. What is not listed imports none.
+var imports = map[string][]string{
+	"apograph/cmd/apograph": {
+		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
+		"apograph/internal/connect", "apograph/internal/kafkatest", "apograph/internal/mm2",
+	},
+	"apograph/replicate": {
+		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/recordbatch",
+	},
+	"apograph/verify":             {"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2"},
+	"apograph/translate":          {"apograph/ledger"},
+	"apograph/ledger":             {"apograph/internal/canon"},
+	"apograph/internal/kafkatest": {"apograph/ledger"},
+}
+
+// outside says which packages alone may import a module, besides tests.
+var outside = map[string][]string{
+	"github.com/urfave/cli/v2":           {"apograph/cmd/apograph"},
+	"go.etcd.io/bbolt":                   {"apograph/ledger"},
+	"github.com/twmb/franz-go/pkg/kfake": {"apograph/internal/kafkatest"},
+	"github.com/twmb/franz-go/pkg/kgo":   {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/kafkatest"},
+	"github.com/klauspost/compress/zstd": {"apograph/internal/recordbatch", "apograph/internal/kafkatest"},
+	"github.com/twmb/franz-go/pkg/kmsg":  {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/kafkatest"},
+	"testing":                            {},
+	"github.com/leanovate/gopter":        {},
+}
+
+// TestImportTable holds the packages to the table: what the binary is linked
+// from, tests left out.
+func TestImportTable(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "apograph/...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		for _, imported := range fields[1:] {
+			checkImport(t, fields[0], imported)
+		}
+	}
+}
+
+func checkImport(t *testing.T, from, imported string) {
+	t.Helper()
+	if strings.HasPrefix(imported, "apograph/") && !slices.Contains(imports[from], imported) {
+		t.Errorf("%s imports %s, which the table does not allow", from, imported)
+	}
+	if allowed, ok := outside[imported]; ok && !slices.Contains(allowed, from) {
+		t.Errorf("%s imports %s, which only %v may", from, imported, allowed)
+	}
+}
