@@ -232,19 +232,11 @@ func (c *checker) section(key []byte, number uint64, s *section) error {
 			return err
 		}
 	}
-	if len(s.entries) == 0 {
-		return nil
-	}
 	if number <= p.state.folded {
-		if last := s.entries[len(s.entries)-1].end(); p.state.end.before(last) {
-			return lawErrorf(lawJournal, "pair %d was folded up to source %d, target %d, by commit %d, but not this",
-				s.id, p.state.end.source, p.state.end.target, p.state.folded)
-		}
-		return nil
+		return s.checkFolded(p.state.folded, p.state.end)
 	}
-	if s.start != p.end && !p.unread {
-		return lawErrorf(lawJournal, "pair %d goes on at source %d, target %d; its books end at %d and %d",
-			s.id, s.start.source, s.start.target, p.end.source, p.end.target)
+	if err := s.checkStart(p.end); err != nil && !p.unread {
+		return err
 	}
 	for i := range s.entries {
 		c.entry(p, bucketJournal, key, &s.entries[i])

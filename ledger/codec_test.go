@@ -300,6 +300,20 @@ func mustUnseal(t *testing.T, bucket string, key, value []byte) []byte {
 	return payload
 }
 
+// TestJournalRefuses: each pair has one section, and the ids ascend from 1.
+func TestJournalRefuses(t *testing.T) {
+	state := unknownState()
+	for _, ids := range [][]PairID{{0}, {3, 3}, {0, 3}} {
+		var sections []section
+		for _, id := range ids {
+			sections = append(sections, section{id: id, state: &state})
+		}
+		if got, err := decodeJournal(appendJournal(nil, 0, sections)); err == nil {
+			t.Errorf("sections of pairs %v are read as %+v", ids, got)
+		}
+	}
+}
+
 // TestRecordsRefuse cuts and extends values of every kind: all of that is
 // noticed even where a checksum is right.
 func TestRecordsRefuse(t *testing.T) {

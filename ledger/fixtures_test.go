@@ -101,6 +101,7 @@ func TestOpenMissesValues(t *testing.T) {
 	want := map[string]string{
 		"missing-pair": lawPair, "missing-state": lawKeys, "missing-journal": lawKeys, "missing-last-page": lawTiling,
 		"missing-key": lawKeys, "missing-bucket": lawBuckets, "state-end": lawTiling, "journal-hole": lawJournal,
+		"journal-not-folded": lawJournal,
 	}
 	for _, s := range sabotages() {
 		if want[s.name] == "" {

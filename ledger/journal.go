@@ -127,6 +127,25 @@ func decodeSectionEntries(r *wireReader, time int64, s *section) error {
 	return nil
 }
 
+// checkStart returns an error unless the section goes on where the books end.
+func (s *section) checkStart(end place) error {
+	if len(s.entries) == 0 || s.start == end {
+		return nil
+	}
+	return lawErrorf(lawJournal, "pair %d goes on at source %d, target %d; its books end at %d and %d",
+		s.id, s.start.source, s.start.target, end.source, end.target)
+}
+
+// checkFolded returns an error unless the pages of the pair, which a later
+// commit folded up to end, reach as far as the section.
+func (s *section) checkFolded(commit uint64, end place) error {
+	if len(s.entries) == 0 || !end.before(s.entries[len(s.entries)-1].end()) {
+		return nil
+	}
+	return lawErrorf(lawJournal, "pair %d was folded by commit %d up to source %d, target %d, but not this",
+		s.id, commit, end.source, end.target)
+}
+
 // appendState appends a state whose time is written relative to base.
 func appendState(b []byte, s *State, base int64) []byte {
 	flags := uint64(0)

@@ -324,14 +324,10 @@ func (l *Ledger) loadSection(key []byte, number uint64, s *section) error {
 		return unknownPair(bucketJournal, key, s.id)
 	}
 	if number <= p.folded {
-		return nil
+		return damageIn(bucketJournal, key, s.checkFolded(p.folded, p.foldedEnd))
 	}
-	if len(s.entries) > 0 && s.start != p.end {
-		return &CorruptError{
-			Bucket: bucketJournal, Key: keyText(bucketJournal, key), Law: lawJournal,
-			Detail: fmt.Sprintf("pair %d goes on at source %d, target %d, its books end at %d and %d",
-				s.id, s.start.source, s.start.target, p.end.source, p.end.target),
-		}
+	if err := s.checkStart(p.end); err != nil {
+		return damageIn(bucketJournal, key, err)
 	}
 	p.setPages(appendPages(p.pages, s.entries))
 	if s.state != nil {

@@ -417,6 +417,10 @@ func bookSabotages() []sabotage {
 		edited("journal-hole", lawJournal, bucketJournal, func(e *editor) {
 			e.editJournal(func(sections []section) []section { sections[0].start.source++; return sections })
 		}),
+		edited("journal-not-folded", lawJournal, bucketJournal, func(e *editor) {
+			keys := e.keys(bucketJournal, nil)
+			e.editState(5, func(s *stateRecord) { s.folded = binary.BigEndian.Uint64(keys[len(keys)-1]) })
+		}),
 		edited("journal-of-nobody", lawPair, bucketJournal, func(e *editor) {
 			e.editJournal(func(sections []section) []section {
 				return append(sections, section{id: 77, entries: []Entry{sourceEntry(Lost, Position{}, 1)}})

@@ -274,19 +274,15 @@ func (t *tree) floorBelow(n *node, key []byte, depth int) (elem, error) {
 	if depth >= maxDepth {
 		return elem{}, structureErrorf(n.id, "lies deeper than %d levels", maxDepth)
 	}
-	// A child may have lost the keys that its parent still names it by: then
-	// the element is in the child before, as deep as this one.
-	for i := n.last(key); i >= 0; i-- {
-		child, err := t.node(n.child(i))
-		if err != nil {
-			return elem{}, err
-		}
-		e, err := t.floorBelow(child, key, depth+1)
-		if err != nil || e.key != nil {
-			return e, err
-		}
+	i := n.last(key)
+	if i < 0 {
+		return elem{}, nil
 	}
-	return elem{}, nil
+	child, err := t.node(n.child(i))
+	if err != nil {
+		return elem{}, err
+	}
+	return t.floorBelow(child, key, depth+1)
 }
 
 // walk calls visit with the elements of b whose keys are not below from, in

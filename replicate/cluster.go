@@ -319,7 +319,7 @@ func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPa
 func (c *cluster) retry(ctx context.Context, within time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		c.mu.Lock()
 		seen := c.generation
 		c.mu.Unlock()

@@ -51,3 +51,20 @@ func TestCopyOfEverythingMixed(t *testing.T) {
 	t.Logf("%+v", summary)
 	prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, "orders", "payments")
 }
+
+// TestManyTimesTheQueue copies far more than a partition may have fetched and
+// not yet assembled, through a budget that holds one fetch.
+func TestManyTimesTheQueue(t *testing.T) {
+	pair := kafkatest.NewPair(t, kafkatest.Options{})
+	load := kafkatest.Load{Seed: 4, Topics: []string{"t"}, Partitions: 2, Records: 60_000, MaxValueBytes: 30_000}
+	if err := load.Run(t.Context(), pair.Source.Bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	config := configFor(t, pair, "t")
+	config.MemoryBytes = 1 << 20
+	summary, err := replicate.Run(t.Context(), config)
+	if err != nil || !summary.Complete || summary.Bytes < 10<<20 {
+		t.Fatalf("not complete, or too little: %v %+v", err, summary)
+	}
+	prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, "t")
+}

@@ -137,8 +137,7 @@ func (p *partition) handle(e event) {
 // fetched takes the answer to a fetch.
 func (p *partition) fetched(e event) {
 	if e.chunk.era != p.era || p.phase != phaseCopy {
-		e.chunk.release()
-		p.flow.reader.taken(p, e.chunk)
+		p.dealtWith(e.chunk)
 		return
 	}
 	p.bounds = e.bounds
@@ -280,9 +279,8 @@ func (p *partition) assemble() bool {
 		p.assembleFailed(err)
 	case u == nil:
 		p.chunks = p.chunks[1:]
-		c.release()
 		p.asm.firstSight = false
-		p.flow.reader.taken(p, c)
+		p.dealtWith(c)
 	case p.adoption != nil:
 		p.adoption.take(p, c, u)
 	default:
@@ -290,6 +288,12 @@ func (p *partition) assemble() bool {
 	}
 	p.flow.giveBack(t)
 	return true
+}
+
+// dealtWith gives back a chunk, and with it room for the next fetch.
+func (p *partition) dealtWith(c *chunk) {
+	p.flow.reader.taken(p, c)
+	c.release()
 }
 
 // admit gives u to the window, in pieces if the target would not take it whole.

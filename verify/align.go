@@ -94,7 +94,7 @@ type place struct{ want, have int }
 // realign decides at least the next slot, where the sequences do not agree in
 // place.
 func (c *comparer) realign() error {
-	for size := firstWindow; ; size *= 8 {
+	for size := firstWindow; ; size = min(8*size, lastWindow) {
 		w, err := c.window(size)
 		if err != nil {
 			return err

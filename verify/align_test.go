@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,14 @@ type history struct {
 	blind    bool         // the source is not read
 	compacts bool         // the target topic compacts
 	follows  int          // how many source records the books lack
+	pacer    *pacer       // nil: everything is at hand from the beginning
+}
+
+func (h *history) stream(side int, items []item, end int64) *stream {
+	if h.pacer != nil {
+		return h.pacer.stream(side, items, end)
+	}
+	return fixedStream(items, end)
 }
 
 // itemsOf returns a log that holds these contents from offset 0 on.
@@ -51,6 +60,30 @@ func fixedStream(items []item, end int64) *stream {
 	return &stream{chunks: chunks}
 }
 
+// A pacer tells how far one side of a comparison runs ahead of the other.
+type pacer struct {
+	at    [2]atomic.Int64
+	ahead atomic.Int64
+}
+
+// stream returns a stream of items that are handed over one chunk at a time.
+func (p *pacer) stream(side int, items []item, end int64) *stream {
+	chunks := make(chan chunk)
+	go func() {
+		defer close(chunks)
+		for len(items) > 0 {
+			n := min(len(items), 100)
+			chunks <- chunk{items: items[:n:n], next: items[n-1].offset + 1}
+			items = items[n:]
+			ahead := p.at[side].Add(int64(n)) - p.at[1-side].Load()
+			for old := p.ahead.Load(); ahead > old && !p.ahead.CompareAndSwap(old, ahead); old = p.ahead.Load() {
+			}
+		}
+		chunks <- chunk{next: end}
+	}()
+	return &stream{chunks: chunks}
+}
+
 // compare runs the comparison and returns its counts and findings, and how many
 // differences the alignment has: slots and items that do not belong together.
 func (h history) compare(t testing.TB) (Counts, findings, int) {
@@ -61,7 +94,7 @@ func (h history) compare(t testing.TB) (Counts, findings, int) {
 	view := &sourceView{findings: f, end: int64(len(h.source)), compacts: len(h.gone) > 0}
 	if !h.blind {
 		left := slices.DeleteFunc(itemsOf(h.source), func(i item) bool { return h.gone[int(i.offset)] })
-		view.log = fixedStream(left, int64(len(h.source)))
+		view.log = h.stream(0, left, int64(len(h.source)))
 	}
 	end := h.end
 	if end == 0 && len(h.target) > 0 {
@@ -78,12 +111,16 @@ func (h history) compare(t testing.TB) (Counts, findings, int) {
 			entries = entries[1:]
 			return e, nil, true
 		}},
-		target: &targetView{log: fixedStream(h.target, end), end: end, compacts: h.compacts},
+		target: &targetView{log: h.stream(1, h.target, end), end: end, compacts: h.compacts},
 		judge:  &judge{counts: counts, findings: f, unverified: map[Reason]*unverified{}},
 		tail:   tail{follows: true},
 	}
 	if err := c.run(); err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range []*stream{view.log, c.target.log} { // so that whoever feeds them ends
+		for h.pacer != nil && s != nil && s.more() {
+		}
 	}
 	differences := len(c.judge.open.losses)
 	for i := range c.judge.open.spares {
@@ -178,7 +215,7 @@ func spoil(rng *rand.Rand, hashes []uint64, n int) []uint64 {
 // alike.
 func TestAlignmentAgainstNaiveDiff(t *testing.T) {
 	parameters := gopter.DefaultTestParametersWithSeed(20261129)
-	parameters.MinSuccessfulTests = 3000
+	parameters.MinSuccessfulTests = 1500
 	t.Logf("seed %d", parameters.Seed())
 	properties := gopter.NewProperties(parameters)
 	properties.Property("as few differences as possible", prop.ForAll(
@@ -392,6 +429,22 @@ func TestCopyBesideChange(t *testing.T) {
 		_, found, _ := h.compare(t)
 		if got, want := text(found), "duplicate 5 6; changed 7 7; "; got != want {
 			t.Errorf("entries of %d: found %q, want %q", units, got, want)
+		}
+	}
+}
+
+// TestNobodyRunsAhead: however the two sides differ, no more is held of one of
+// them than a window and some chunks.
+func TestNobodyRunsAhead(t *testing.T) {
+	const n = 200_000
+	source, strange := unlike(1, n), unlike(2, n)
+	for _, target := range [][]uint64{source, strange, source[n/2:], slices.Concat(strange[:n/4], source)} {
+		for _, blind := range []bool{false, true} {
+			h := history{source: source, units: 64, target: itemsOf(target), blind: blind, pacer: &pacer{}}
+			h.compare(t)
+			if ahead := h.pacer.ahead.Load(); !blind && ahead > 3*lastWindow && len(target) == n {
+				t.Errorf("one side was %d records ahead", ahead)
+			}
 		}
 	}
 }

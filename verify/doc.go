@@ -39,10 +39,9 @@
 // Records that retention or compaction has removed on either side cannot be
 // compared; they are not verified. Topics that the source does not show, for
 // want of the right to describe them, are not missed. A digest withstands accidents, not somebody
-// who chooses records to deceive it. Two changes of a record time that differ by
-// a multiple of 2^58 ms look alike, since kgo keeps times in nanoseconds. What
-// happens to a log behind the ends that it had when verification began is not
-// looked at.
+// who chooses records to deceive it. What happens to a log behind the ends that it
+// had when verification began is not looked at. A change of a record's time by a
+// multiple of 2^58 ms is not seen, since kgo keeps times in nanoseconds.
 //
 // # Memory
 //

@@ -336,7 +336,7 @@ func cluster(b kafkatest.Bootstrap) *connect.Cluster {
 func (f *flow) verify(mode verify.Mode, change ...func(*verify.Config)) *verify.Report {
 	f.t.Helper()
 	config := verify.Config{
-		LedgerPath: f.path, Mode: mode, Patience: 3 * time.Second, Version: "test",
+		LedgerPath: f.path, Mode: mode, Patience: 10 * time.Second, Version: "test",
 		Source: cluster(f.source), Target: cluster(f.target),
 	}
 	for _, c := range change {

@@ -120,7 +120,8 @@ func (j *job) survey() error {
 	return j.books.survey(&j.findings)
 }
 
-// attempt does a job whose books are surveyed. With lost set nothing is read: a cluster is gone.
+// attempt does a job whose books are surveyed. With lost set nothing is read: a
+// cluster is gone.
 func (w *worker) attempt(ctx context.Context, j *job, lost error) error {
 	f := &j.findings
 	switch {
@@ -194,11 +195,11 @@ func (j *job) withoutBook() {
 		j.row.TopicID = &id
 	}
 	if err := s.unreadable(); err != nil {
-		f.note(NotCopiedYet, NoBook, nil, nil, "the source has this partition and the ledger has no book of it; its end is not known: %v", err)
+		f.note(NotCopiedYet, NoBook, nil, nil, "the source has this partition and the ledger has no open book of it; its end is not known: %v", err)
 	} else {
 		j.row.Source = Range{s.bounds.start, s.bounds.end}
 		j.row.SourceOffsets, j.row.NotCopiedYet = s.bounds.end, s.bounds.end
-		f.note(NotCopiedYet, NoBook, &Range{0, s.bounds.end}, nil, "the source has this partition and the ledger has no book of it")
+		f.note(NotCopiedYet, NoBook, &Range{0, s.bounds.end}, nil, "the source has this partition and the ledger has no open book of it")
 	}
 	j.row.Verdict = f.verdict()
 }

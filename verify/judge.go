@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -171,17 +172,8 @@ func (j *judge) present(u *unit, k int, d digests) {
 	case d.targetOK && d.target == u.entry.Digest:
 		j.stamped(u)
 		j.counts.Equal++
-	default:
-		reason, faulty := NotRead, false
-		for i := range u.slots {
-			switch u.slots[i].outcome {
-			case absent, differs:
-				faulty = true
-			case expired, cleaned, unreadable, moving:
-				reason = u.slots[i].outcome.reason()
-			}
-		}
-		j.notVerified(u, k, reason, !faulty)
+	default: // the digest is of all records of the entry, and does not tell
+		j.notVerified(u, k, cmp.Or(d.without, NotRead), !d.faulty)
 	}
 }
 

@@ -20,11 +20,12 @@ import (
 const fetch, listOffsets = kmsg.Fetch, kmsg.ListOffsets
 
 // quick makes a run lose its patience soon.
-func quick(c *verify.Config) { c.Patience = time.Second }
+func quick(c *verify.Config) { c.Patience = 2 * time.Second }
 
 // TestBrokenBatch: a batch that cannot be decompressed, on either side. What
 // lies before it is verified, the rest is not, and nobody waits for ever.
 func TestBrokenBatch(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, damage := range []struct {
 		name  string
 		spoil func(b *kafkatest.Batch)
@@ -36,6 +37,7 @@ func TestBrokenBatch(t *testing.T) {
 	} {
 		for _, side := range []string{"source", "target"} {
 			t.Run(damage.name+" on the "+side, func(t *testing.T) {
+				t.Parallel()
 				f := newFlow(t, 1)
 				f.created("t", 1, nil)
 				for i := range 4 {
@@ -82,9 +84,11 @@ func TestBrokenBatch(t *testing.T) {
 // TestPartitionWithoutLeader: one partition gives no answers; the others are
 // verified.
 func TestPartitionWithoutLeader(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, key := range []kmsg.Key{fetch, listOffsets} {
 		for _, side := range []string{"source", "target"} {
 			t.Run(key.Name()+" of the "+side, func(t *testing.T) {
+				t.Parallel()
 				f := newFlow(t, 1)
 				f.must(kafkatest.Load{Seed: 1, Topics: []string{"t"}, Partitions: 3, Records: 600}.Run(f.ctx, f.pair.Source.Bootstrap))
 				f.copy(nil, "t")
@@ -118,6 +122,7 @@ func TestPartitionWithoutLeader(t *testing.T) {
 
 // TestUnreachable: a cluster that is not there from the beginning.
 func TestUnreachable(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	f := newFlow(t, 1)
 	f.created("t", 1, nil)
 	f.copy(nil, "t")
@@ -133,6 +138,7 @@ func TestUnreachable(t *testing.T) {
 // TestClusterGoesAway: it stops while it is read. What was read is reported, the
 // rest is not verified, and the error says why.
 func TestClusterGoesAway(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	f := newFlow(t, 1)
 	for _, topic := range []string{"a", "b", "c"} {
 		f.created(topic, 1, nil)
@@ -150,7 +156,7 @@ func TestClusterGoesAway(t *testing.T) {
 		}
 	}()
 	report, err := verify.Run(f.ctx, verify.Config{
-		LedgerPath: f.path, Source: cluster(f.source), Target: cluster(f.target), Parallel: 1, Patience: time.Second,
+		LedgerPath: f.path, Source: cluster(f.source), Target: cluster(f.target), Parallel: 1, Patience: 2 * time.Second,
 	})
 	close(gate)
 	<-stopped
@@ -168,6 +174,7 @@ func TestClusterGoesAway(t *testing.T) {
 
 // TestInterrupted: a context that ends is the error, and there is no report.
 func TestInterrupted(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	f := newFlow(t, 1)
 	f.created("t", 1, nil)
 	f.plain(f.pair.Source, "t", 0, 10)
@@ -190,8 +197,10 @@ func TestInterrupted(t *testing.T) {
 
 // TestRetentionWhileReading: the log start passes the reader.
 func TestRetentionWhileReading(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, side := range []string{"source", "target"} {
 		t.Run(side, func(t *testing.T) {
+			t.Parallel()
 			f := newFlow(t, 1)
 			f.created("t", 1, nil)
 			f.plain(f.pair.Source, "t", 0, 100)
@@ -223,6 +232,7 @@ func TestRetentionWhileReading(t *testing.T) {
 
 // TestRoughWay: leaders move and connections break while both sides are read.
 func TestRoughWay(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	f := newFlow(t, 8)
 	f.must(kafkatest.Load{Seed: 8, Topics: []string{"t"}, Partitions: 2, Records: 600}.Run(f.ctx, f.pair.Source.Bootstrap))
 	f.copy(nil, "t")
@@ -238,6 +248,7 @@ func TestRoughWay(t *testing.T) {
 // TestEmptyBatchAtTheEnd: the log ends with offsets at which nothing is, so that
 // no record tells that the end has come.
 func TestEmptyBatchAtTheEnd(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	compact := map[string]string{"cleanup.policy": "compact"}
 	f := newFlow(t, 1)
 	f.created("t", 1, compact)
@@ -270,6 +281,7 @@ func TestEmptyBatchAtTheEnd(t *testing.T) {
 // whether anything is left, and it takes several answers to get past what no
 // consumer sees.
 func TestSlowConsumer(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	f := newFlow(t, 1)
 	f.created("t", 1, nil)
 	for i := range 4 {
@@ -340,8 +352,10 @@ func TestReadsOnly(t *testing.T) {
 // TestHighWatermarkLags: for a moment a leader shows less than it has shown
 // before, as one that was just elected does. Nothing is missing.
 func TestHighWatermarkLags(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, side := range []string{"source", "target"} {
 		t.Run(side, func(t *testing.T) {
+			t.Parallel()
 			f := newFlow(t, 1)
 			f.created("t", 1, nil)
 			for i := range 4 {

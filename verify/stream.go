@@ -37,6 +37,7 @@ type logReader struct {
 	level        kgo.IsolationLevel
 	meter        *meter
 	decompressor kgo.Decompressor // for what is fetched beside the consumer
+	now          func() time.Time // for how long nothing has come, whatever the clock of the report
 }
 
 func (s *site) reader(level kgo.IsolationLevel, m *meter) (*logReader, error) {
@@ -55,7 +56,7 @@ func (s *site) reader(level kgo.IsolationLevel, m *meter) (*logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{site: s, client: client, level: level, meter: m, decompressor: kgo.DefaultDecompressor()}, nil
+	return &logReader{site: s, client: client, level: level, meter: m, decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
 }
 
 // An extent says what to read of a partition.
@@ -106,7 +107,7 @@ func (r *logReader) read(ctx context.Context, portions ...portion) *round {
 		s := &stream{chunks: chunks, position: o.from}
 		s.lookInto = func(offset int64) (gap, bool) { return r.lookInto(ctx, o.extent, offset) }
 		d.streams = append(d.streams, s)
-		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: time.Now(), chunks: chunks, stream: s})
+		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: r.now(), chunks: chunks, stream: s})
 	}
 	go func() {
 		defer close(d.done)
@@ -175,7 +176,7 @@ func (d *round) poll(ctx context.Context) error {
 		}
 	}
 	for _, r := range d.all {
-		if !r.ended && time.Since(r.heard) >= quiet {
+		if !r.ended && d.reader.now().Sub(r.heard) >= quiet {
 			if err := r.settle(r.look(ctx)); err != nil {
 				return err
 			}
@@ -259,7 +260,7 @@ func (r *reading) finish(failure error) {
 
 // deliver hands the records of a fetched partition over.
 func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
-	r.heard = time.Now()
+	r.heard = r.round.reader.now()
 	if p.Err == nil {
 		r.start = max(r.start, p.LogStartOffset)
 	}
@@ -291,7 +292,7 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 
 // hand passes on what has become known since a position.
 func (r *reading) hand(ctx context.Context, before int64, items []item) error {
-	r.failures, r.progress = 0, time.Now()
+	r.failures, r.progress = 0, r.round.reader.now()
 	r.round.reader.meter.offsets.Add(r.position - before)
 	select {
 	case r.chunks <- chunk{items: items, next: r.position, start: r.start}:
@@ -322,9 +323,9 @@ func (r *reading) look(ctx context.Context) error {
 	if r.progress.IsZero() {
 		r.progress = r.heard
 	}
-	r.heard = time.Now()
+	r.heard = r.round.reader.now()
 	next, more, err := r.round.reader.probe(ctx, r.extent, r.position)
-	late := time.Since(r.progress) >= r.round.reader.site.patience
+	late := r.heard.Sub(r.progress) >= r.round.reader.site.patience
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

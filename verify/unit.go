@@ -88,13 +88,16 @@ func (u *unit) unknown() bool {
 	return false
 }
 
-// digests folds the unit's records: as the source has them, as the target has
-// them, and as the source has them where it can say, else as the target has
-// them. ok of each is false if a record is missing for it. The target's is of
+// A digests folds the records of a unit: as the source has them, as the target
+// has them, and as the source has them where it can say, else as the target has
+// them. OK of each is false if a record is missing for it. The target's is of
 // records in the places of the slots, whatever they are.
 type digests struct {
 	source, target, mixed       ledger.Digest
 	sourceOK, targetOK, mixedOK bool
+
+	faulty  bool   // a slot is absent or differs
+	without Reason // why a record of the target is not at hand; empty if none is missing
 }
 
 func (u *unit) digests() digests {
@@ -119,6 +122,12 @@ func (u *unit) digests() digests {
 			d.mixed = d.mixed.Add(s.got)
 		default:
 			d.mixedOK = false
+		}
+		switch s.outcome {
+		case absent, differs:
+			d.faulty = true
+		case expired, cleaned, unreadable, moving:
+			d.without = s.outcome.reason()
 		}
 	}
 	return d

@@ -160,8 +160,11 @@ func TestKafkaSigkill(t *testing.T) {
 	f := startFlow(t)
 	r := rand.New(rand.NewPCG(20261129, 2))
 	topics := []string{"orders", "payments"}
-	for kill := 0; kill < kafkaKills; {
-		load := kafkatest.Load{Seed: uint64(kill), Topics: topics, Partitions: 2, Records: 400, MaxValueBytes: 20_000}
+	for kill, round := 0, 0; kill < kafkaKills; round++ {
+		if round > 10*kafkaKills {
+			t.Fatalf("only %d kills in %d rounds", kill, round)
+		}
+		load := kafkatest.Load{Seed: uint64(round), Topics: topics, Partitions: 2, Records: 600, MaxValueBytes: 20_000}
 		if err := load.Run(t.Context(), f.source.Bootstrap); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +177,7 @@ func TestKafkaSigkill(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		death := time.AfterFunc(time.Duration(100+r.IntN(1100))*time.Millisecond, func() { _ = child.Process.Kill() })
+		death := time.AfterFunc(time.Duration(20+r.IntN(180))*time.Millisecond, func() { _ = child.Process.Kill() })
 		if err := child.Wait(); err != nil {
 			kill++
 		}
@@ -190,7 +193,7 @@ func TestKafkaSigkill(t *testing.T) {
 func TestKafkaLeaderDiesWithLaggingFollowers(t *testing.T) {
 	f := startFlow(t)
 	ctx := t.Context()
-	load := kafkatest.Load{Seed: 9, Topics: []string{"t"}, Partitions: 1, Records: 2000, MaxValueBytes: 20_000}
+	load := kafkatest.Load{Seed: 9, Topics: []string{"t"}, Partitions: 1, Records: 30_000, MaxValueBytes: 20_000}
 	if err := load.Run(ctx, f.source.Bootstrap); err != nil {
 		t.Fatal(err)
 	}
@@ -202,23 +205,26 @@ func TestKafkaLeaderDiesWithLaggingFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	lagging := leader%3 + 1
-	if err := f.target.Pause(lagging); err != nil {
-		t.Fatal(err)
-	}
 	child := f.command(ctx, "replicate", "--once", "--topics", "t")
 	var stderr strings.Builder
 	child.Stderr = &stderr
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The leader appends what the paused follower holds back from the high
-	// watermark.
-	if err := f.target.WaitLogEnd(ctx, leader, "t", 0, 1); err != nil {
+	if err := errors.Join(f.target.WaitLogEnd(ctx, leader, "t", 0, 100), f.target.Pause(lagging)); err != nil {
 		t.Fatal(err)
 	}
+	// From now on the leader appends what the paused follower, which is in
+	// sync, holds back from the high watermark.
 	high, err := f.target.HighWatermark(ctx, leader, "t", 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := f.target.WaitLogEnd(ctx, leader, "t", 0, high+1); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := f.target.HighWatermark(ctx, leader, "t", 0); err != nil || held != high {
+		t.Logf("the high watermark moved from %d to %d (%v)", high, held, err)
 	}
 	t.Logf("leader %d dies with high watermark %d", leader, high)
 	if err := errors.Join(f.target.Kill(leader), f.target.Resume(lagging)); err != nil {
@@ -238,6 +244,7 @@ func TestKafkaLeaderDiesWithLaggingFollowers(t *testing.T) {
 func createReplicated(ctx context.Context, k *kafkatest.Kafka, topic string) error {
 	_, err := k.Tool(ctx, kafkatest.TopicCommand, []string{"--bootstrap-server", k.Server(), "--create", "--topic", topic,
 		"--partitions", "1", "--replication-factor", "3",
-		"--config", "message.timestamp.after.max.ms=9223372036854775807", "--config", "message.timestamp.before.max.ms=9223372036854775807"}, nil)
+		"--config", "message.timestamp.after.max.ms=9223372036854775807", "--config", "message.timestamp.before.max.ms=9223372036854775807",
+		"--config", "retention.ms=-1"}, nil)
 	return err
 }
