@@ -55,7 +55,7 @@ func CheckFile(ctx context.Context, path string, o Options, report func(Violatio
 	o.ReadOnly = true
 	l := newLedger(path, o.withDefaults())
 	if err := l.openFile(o.withDefaults()); err != nil {
-		return reportDamage(l.located(fmt.Errorf("check ledger: %w", err)), report)
+		return reportDamage(fmt.Errorf("check ledger: %w", l.located(err)), report)
 	}
 	return errors.Join(l.Check(ctx, report), l.Close())
 }

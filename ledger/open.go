@@ -71,7 +71,7 @@ func Open(path string, o Options) (*Ledger, error) {
 	o = o.withDefaults()
 	l := newLedger(path, o)
 	if err := l.openFile(o); err != nil {
-		return nil, l.located(fmt.Errorf("open ledger: %w", err))
+		return nil, fmt.Errorf("open ledger: %w", l.located(err))
 	}
 	if err := l.view(l.load); err != nil {
 		return nil, errors.Join(fmt.Errorf("open ledger: %w", err), l.Close())

@@ -5,16 +5,21 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"apograph/ledger"
 )
 
+// lockTimeout is how long to wait for the ledger: whoever only reads it is gone
+// by then, another copier is not.
+const lockTimeout = 2 * time.Second
+
 // openLedgerIfExists opens the flow's ledger first: if another instance holds
 // it, or it is damaged, nothing else is worth doing.
 func (f *flow) openLedgerIfExists() error {
-	l, err := ledger.Open(f.config.LedgerPath, ledger.Options{Now: f.config.Now})
+	l, err := ledger.Open(f.config.LedgerPath, ledger.Options{Now: f.config.Now, LockTimeout: lockTimeout})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -196,6 +196,11 @@ func (f *flow) cells(topic string, partition int32) ([]cell, kafkatest.Bounds) {
 	for i := range records {
 		cells[records[i].Offset].record = &records[i]
 	}
+	for o := range cells {
+		if cells[o].tile == ledger.Copied && cells[o].record == nil { // a cleaner came in between
+			cells[o].tile = f.tileOf(topic, kafkatest.Absent)
+		}
+	}
 	return cells, bounds
 }
 
