@@ -18,7 +18,7 @@ import (
 // A flow is one run of the copier: from source to target, into one ledger.
 type flow struct {
 	config    Config
-	selection *mm2.Selection
+	selection mm2.Selection
 	started   time.Time
 
 	source *cluster // long polls and everything but bulk fetches
@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 	if err := config.Validate(); err != nil {
 		return Summary{}, &UsageError{err}
 	}
-	selection, err := mm2.NewSelection(config.Topics, config.TopicsExclude)
+	selection, err := mm2.ParseSelection(config.Topics, config.TopicsExclude)
 	if err != nil {
 		return Summary{}, &UsageError{err}
 	}

@@ -1,6 +1,8 @@
 package replicate
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,18 +71,13 @@ func (f *flow) createLedger() error {
 // and before anything is produced: what is found on the target later can then
 // be told from what others wrote.
 func (f *flow) openPairs() error {
-	var fresh []*partition
 	for _, t := range f.sortedTopics() {
 		f.makePartitions(t)
-		for _, p := range t.partitions {
-			if p.pair.ID == 0 && p.doom == nil {
-				fresh = append(fresh, p)
-			}
-		}
 	}
-	if err := f.setEnds(); err != nil {
+	if err := f.learnBounds(); err != nil {
 		return err
 	}
+	fresh := slices.DeleteFunc(f.partitions(), func(p *partition) bool { return p.pair.ID != 0 || p.doom != nil })
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -100,11 +97,10 @@ func (f *flow) openPairs() error {
 // openFresh opens pairs for partitions that have none. All share one producer
 // id that nobody used before: sequence numbers count per partition.
 func (f *flow) openFresh(fresh []*partition, producer ledger.Producer) error {
-	var sources, targets []topicPartition
+	var targets []topicPartition
 	for _, p := range fresh {
-		sources, targets = append(sources, p.source), append(targets, p.target)
+		targets = append(targets, p.target)
 	}
-	starts := f.source.listOffsets(f.ctx, sources, offsetQuery{replica: -1, timestamp: earliestOffset})
 	bases := f.target.logEnds(f.ctx, targets)
 	known := map[string]bool{}
 	for _, pair := range f.ledger.Pairs() {
@@ -113,15 +109,15 @@ func (f *flow) openFresh(fresh []*partition, producer ledger.Producer) error {
 	var pairs []ledger.Pair
 	var opened []*partition
 	for _, p := range fresh {
-		start, base := starts[p.source], bases[p.target]
-		if err := cmpErr(start.err, base.err); err != nil {
-			p.doom = &stopped{reason: f.reasonOf(err), detail: err.Error()}
+		base := bases[p.target]
+		if base.err != nil {
+			p.doom = &stopped{reason: f.reasonOf(base.err), detail: fmt.Sprintf("target %v: %v", p.target, base.err)}
 			continue
 		}
 		p.pair.Producer = producer
 		p.pair.TargetBase = base.offset
 		if !known[p.source.topic] { // else added to a topic with a book: it starts at 0
-			p.pair.ScopeStart = start.offset
+			p.pair.ScopeStart = p.first.logStart
 			p.asm.firstSight = true
 		}
 		pairs, opened = append(pairs, p.pair), append(opened, p)
@@ -134,15 +130,6 @@ func (f *flow) openFresh(fresh []*partition, producer ledger.Producer) error {
 		p.pair, _ = f.ledger.Pair(ids[i])
 		p.producer = p.pair.Producer
 		p.counts.tiles[ledger.BeforeStart] += p.pair.ScopeStart // booked with the opening
-	}
-	return nil
-}
-
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -216,12 +203,9 @@ func (f *flow) resumePair(t *topic, p *partition, pair ledger.Pair) {
 	}
 }
 
-// setEnds decides how far each partition is copied: with an end to the run, up
-// to the high watermark that it has now.
-func (f *flow) setEnds() error {
-	if !f.config.Once {
-		return nil
-	}
+// learnBounds asks the source for the bounds of every partition. With an end to
+// the run, that is the high watermark that a partition has now.
+func (f *flow) learnBounds() error {
 	var all []*partition
 	var tps []topicPartition
 	for _, p := range f.partitions() {
@@ -229,13 +213,19 @@ func (f *flow) setEnds() error {
 			all, tps = append(all, p), append(tps, p.source)
 		}
 	}
-	ends := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	starts := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
+	stables := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
+	highs := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
 	for _, p := range all {
-		if end := ends[p.source]; end.err != nil {
-			p.doom = &stopped{reason: f.reasonOf(end.err), detail: fmt.Sprintf("source %v: %v", p.source, end.err)}
-		} else {
-			p.end = end.offset
+		start, stable, high := starts[p.source], stables[p.source], highs[p.source]
+		if err := cmp.Or(start.err, stable.err, high.err); err != nil {
+			p.doom = &stopped{reason: f.reasonOf(err), detail: fmt.Sprintf("source %v: %v", p.source, err)}
+			continue
+		}
+		p.first = &bounds{start.offset, stable.offset, high.offset}
+		if f.config.Once {
+			p.end = high.offset
 		}
 	}
-	return f.ctx.Err()
+	return context.Cause(f.ctx)
 }

@@ -32,8 +32,9 @@ type partition struct {
 	phase    phase
 	end      int64 // copy up to here and finish; -1 for ever
 	chunks   []*chunk
-	era      int // of the chunks that count
-	bounds   *bounds
+	era      int     // of the chunks that count
+	first    *bounds // seen before the run began; nil once recorded
+	bounds   *bounds // of the last fetch answer since begin
 	asm      assembler
 	win      *window
 	adoption *adoption // while the target holds more than the books

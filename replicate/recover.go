@@ -29,6 +29,10 @@ func (p *partition) begin() {
 	p.bounds, p.win = nil, nil
 	p.phase, p.progress = phaseCopy, p.flow.now()
 	p.asm.pos = end.Source
+	if p.first != nil {
+		p.flow.saw(p, *p.first)
+		p.first = nil
+	}
 	logEnd, err := p.targetEnd()
 	for err != nil {
 		if !transient(err) {

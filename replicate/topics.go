@@ -35,10 +35,8 @@ const rediscoverEvery = 30 * time.Second
 // discover finds the topics of the flow. With nothing to copy, a run with an
 // end is a mistake; another waits.
 func (f *flow) discover() error {
-	for _, pattern := range f.selection.Included() {
-		if pattern == "__consumer_offsets" {
-			return usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate --group)")
-		}
+	if slices.Contains(f.selection.Include.Texts(), "__consumer_offsets") {
+		return usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
 	}
 	for {
 		if err := f.match(); err != nil {
@@ -64,24 +62,22 @@ func (f *flow) match() error {
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{}
+	var names []string
 	for name, state := range all {
 		if rule, ok := f.selection.Match(name); ok && !mm2.IsInternal(name) && !state.gone() {
 			f.topics[name] = &topic{name: name, target: name, rule: rule, source: state}
-			used[rule] = true
+			names = append(names, name)
 		}
 	}
 	for _, pair := range f.openBooks() {
 		rule, ok := f.selection.Match(pair.SourceTopic)
 		if ok && f.topics[pair.SourceTopic] == nil {
 			f.topics[pair.SourceTopic] = &topic{name: pair.SourceTopic, target: pair.TargetTopic, rule: rule, source: topicState{err: kerr.UnknownTopicOrPartition}}
-			used[rule] = true
+			names = append(names, pair.SourceTopic)
 		}
 	}
-	for _, pattern := range f.selection.Included() {
-		if !used[pattern] {
-			f.config.Logger.Warn("pattern matches no topic that may be seen", "cluster", f.source.alias, "pattern", pattern)
-		}
+	for _, pattern := range f.selection.Include.Unmatched(names) {
+		f.config.Logger.Warn("pattern matches no topic that may be seen", "cluster", f.source.alias, "pattern", pattern)
 	}
 	return nil
 }

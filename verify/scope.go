@@ -2,62 +2,31 @@ package verify
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"apograph/internal/mm2"
 	"apograph/ledger"
 )
 
-// A selection chooses topics by regular expressions on their whole names, as
-// MM2's topics and topics.exclude do; what is excluded is excluded even if it is
-// included as well.
-type selection struct {
-	include []pattern // empty: every topic
-	exclude []pattern
-}
-
-type pattern struct {
-	text string
-	re   *regexp.Regexp
-}
+// A selection chooses topics. Without an include pattern it chooses every topic
+// that is not excluded.
+type selection struct{ mm2.Selection }
 
 func newSelection(include, exclude []string) (selection, error) {
-	in, err := compile(include)
+	s, err := mm2.ParseSelection(include, exclude)
 	if err != nil {
-		return selection{}, err
+		return selection{}, usageErrorf("topic pattern: %w", err)
 	}
-	out, err := compile(exclude)
-	return selection{include: in, exclude: out}, err
-}
-
-// compile compiles lists of patterns. Commas separate, blanks around an element
-// are dropped, and empty elements count for nothing (ConfigDef.Type.LIST).
-func compile(lists []string) ([]pattern, error) {
-	var patterns []pattern
-	for text := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
-		re, err := regexp.Compile(`\A(?:` + text + `)\z`)
-		if err != nil {
-			return nil, usageErrorf("topic pattern %q: %w", text, err)
-		}
-		patterns = append(patterns, pattern{text, re})
-	}
-	return patterns, nil
-}
-
-func anyMatch(patterns []pattern, topic string) bool {
-	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.re.MatchString(topic) })
+	return selection{s}, nil
 }
 
 // leavesOut returns why a topic is not chosen, "" if it is.
 func (s *selection) leavesOut(topic string) ScopeReason {
 	switch {
-	case anyMatch(s.exclude, topic):
+	case s.Exclude.Matches(topic):
 		return Excluded
-	case len(s.include) > 0 && !anyMatch(s.include, topic):
+	case !s.Include.Empty() && !s.Include.Matches(topic):
 		return NotMatched
 	default:
 		return ""
@@ -66,19 +35,12 @@ func (s *selection) leavesOut(topic string) ScopeReason {
 
 // text returns the selection for a person.
 func (s *selection) text() string {
-	join := func(patterns []pattern) string {
-		var texts []string
-		for _, p := range patterns {
-			texts = append(texts, p.text)
-		}
-		return strings.Join(texts, ",")
-	}
-	text := join(s.include)
+	text := strings.Join(s.Include.Texts(), ",")
 	if text == "" {
 		text = ".*"
 	}
-	if len(s.exclude) > 0 {
-		text += " except " + join(s.exclude)
+	if !s.Exclude.Empty() {
+		text += " except " + strings.Join(s.Exclude.Texts(), ",")
 	}
 	return text
 }
@@ -109,12 +71,12 @@ func (s *scope) leavesOut(topic string) ScopeReason { return s.asked.leavesOut(t
 // one.
 func (s *scope) misses(topic string) bool {
 	switch {
-	case neverCopied(topic) || s.asked.leavesOut(topic) != "":
+	case mm2.IsInternal(topic) || s.asked.leavesOut(topic) != "":
 		return false
 	case s.askedByName(topic):
 		return true
-	case len(s.flow.include) == 0:
-		return len(s.asked.include) > 0
+	case s.flow.Include.Empty():
+		return !s.asked.Include.Empty()
 	default:
 		return s.flow.leavesOut(topic) == ""
 	}
@@ -123,47 +85,30 @@ func (s *scope) misses(topic string) bool {
 // strays reports whether a topic of the source that has no book was asked for
 // and is none of the flow's.
 func (s *scope) strays(topic string) bool {
-	return len(s.asked.include) > 0 && s.asked.leavesOut(topic) == "" && !s.misses(topic) && !neverCopied(topic)
+	return !s.asked.Include.Empty() && s.asked.leavesOut(topic) == "" && !s.misses(topic) && !mm2.IsInternal(topic)
 }
 
 func (s *scope) askedByName(topic string) bool {
-	return slices.ContainsFunc(s.asked.include, func(p pattern) bool { return p.text == topic })
+	return slices.Contains(s.asked.Include.Texts(), topic)
 }
 
 // unmatched returns the patterns that were asked for and match none of the
 // topics.
-func (s *scope) unmatched(topics []string) []string {
-	var texts []string
-	for _, p := range s.asked.include {
-		if !slices.ContainsFunc(topics, p.re.MatchString) {
-			texts = append(texts, p.text)
-		}
-	}
-	return texts
-}
+func (s *scope) unmatched(topics []string) []string { return s.asked.Include.Unmatched(topics) }
 
 // text returns the scope for a person.
 func (s *scope) text() string {
 	switch {
-	case len(s.asked.include) > 0:
+	case !s.asked.Include.Empty():
 		return s.asked.text()
-	case len(s.flow.include) == 0 && len(s.asked.exclude) == 0:
+	case s.flow.Include.Empty() && s.asked.Exclude.Empty():
 		return "all that have a book"
-	case len(s.flow.include) == 0:
+	case s.flow.Include.Empty():
 		return s.asked.text()
 	}
 	narrowed := s.flow
-	narrowed.exclude = slices.Concat(s.flow.exclude, s.asked.exclude)
+	narrowed.Exclude = s.flow.Exclude.Concat(s.asked.Exclude)
 	return narrowed.text()
-}
-
-// neverCopied reports whether a topic is internal to Kafka or to a replicator:
-// no flow copies it, whatever its patterns say (ReplicationPolicy.isInternalTopic
-// as KIP-1074 has it).
-func neverCopied(topic string) bool {
-	return strings.HasPrefix(topic, "__") || strings.HasPrefix(topic, ".") ||
-		strings.HasPrefix(topic, "mm2") && strings.HasSuffix(topic, ".internal") ||
-		strings.HasSuffix(topic, ".checkpoints.internal")
 }
 
 // sortOutOfScope puts a list in order and leaves out repetitions.

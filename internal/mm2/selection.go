@@ -6,17 +6,13 @@ package mm2
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// A Selection chooses topics as MirrorMaker 2's topics and topics.exclude do
-// (DefaultTopicFilter): regular expressions that match whole names; what is
-// excluded is excluded even if it is included as well. The zero Selection
-// chooses nothing. It is read-only and safe for concurrent use.
-type Selection struct {
-	include []pattern
-	exclude []pattern
-}
+// Patterns is a list of regular expressions, each about whole names. The zero
+// value matches nothing. It is read-only and safe for concurrent use.
+type Patterns struct{ list []pattern }
 
 type pattern struct {
 	text string
@@ -30,71 +26,105 @@ type PatternError struct {
 }
 
 func (e *PatternError) Error() string {
-	return fmt.Sprintf("%q is no regular expression: %v", e.Element, e.Err)
+	return fmt.Sprintf("%q is no regular expression: %s", e.Element, e.reason())
 }
 
 func (e *PatternError) Unwrap() error { return e.Err }
 
-// NewSelection returns the selection of the given lists. Each string may hold
-// several expressions separated by commas; blanks around an expression and
-// empty ones count for nothing, as in a Kafka list. The error is a
-// [*PatternError].
-func NewSelection(include, exclude []string) (*Selection, error) {
-	var s Selection
-	var err error
-	if s.include, err = compile(include); err != nil {
-		return nil, err
+// reason returns what is wrong, without the expression as it was compiled.
+func (e *PatternError) reason() string {
+	_, after, ok := strings.Cut(e.Err.Error(), "error parsing regexp: ")
+	if !ok {
+		return e.Err.Error()
 	}
-	s.exclude, err = compile(exclude)
-	return &s, err
+	what, _, _ := strings.Cut(after, ":")
+	return what
 }
 
-func compile(lists []string) ([]pattern, error) {
-	var patterns []pattern
+// ParsePatterns returns the expressions of lists. As in a list of Kafka's
+// (ConfigDef.Type.LIST) commas separate, blanks around an element are dropped,
+// and empty elements count for nothing. The error is a [*PatternError].
+func ParsePatterns(lists []string) (Patterns, error) {
+	var p Patterns
 	for element := range strings.SplitSeq(strings.Join(lists, ","), ",") {
 		if element = strings.TrimSpace(element); element == "" {
 			continue
 		}
 		re, err := regexp.Compile(`\A(?:` + element + `)\z`)
 		if err != nil {
-			return nil, &PatternError{element, err}
+			return Patterns{}, &PatternError{element, err}
 		}
-		patterns = append(patterns, pattern{element, re})
+		p.list = append(p.list, pattern{element, re})
 	}
-	return patterns, nil
+	return p, nil
 }
 
-// Match reports whether topic is chosen, and by which expression: the first
-// that matches.
-func (s *Selection) Match(topic string) (by string, ok bool) {
-	if s.Excludes(topic) {
-		return "", false
-	}
-	for _, p := range s.include {
-		if p.re.MatchString(topic) {
-			return p.text, true
+// Match reports whether one of the expressions matches name, and which: the
+// first.
+func (p Patterns) Match(name string) (by string, ok bool) {
+	for _, x := range p.list {
+		if x.re.MatchString(name) {
+			return x.text, true
 		}
 	}
 	return "", false
 }
 
-// Excludes reports whether topic is excluded.
-func (s *Selection) Excludes(topic string) bool {
-	for _, p := range s.exclude {
-		if p.re.MatchString(topic) {
-			return true
-		}
-	}
-	return false
+// Matches reports whether one of the expressions matches name.
+func (p Patterns) Matches(name string) bool {
+	_, ok := p.Match(name)
+	return ok
 }
 
-// Included returns the expressions that include topics, in order.
-func (s *Selection) Included() []string {
-	texts := make([]string, len(s.include))
-	for i, p := range s.include {
-		texts[i] = p.text
+// Empty reports whether there is no expression.
+func (p Patterns) Empty() bool { return len(p.list) == 0 }
+
+// Texts returns the expressions in order.
+func (p Patterns) Texts() []string {
+	texts := make([]string, len(p.list))
+	for i, x := range p.list {
+		texts[i] = x.text
 	}
 	return texts
+}
+
+// Unmatched returns the expressions that match none of names.
+func (p Patterns) Unmatched(names []string) []string {
+	var texts []string
+	for _, x := range p.list {
+		if !slices.ContainsFunc(names, x.re.MatchString) {
+			texts = append(texts, x.text)
+		}
+	}
+	return texts
+}
+
+// Concat returns the expressions of p and then those of q.
+func (p Patterns) Concat(q Patterns) Patterns {
+	return Patterns{slices.Concat(p.list, q.list)}
+}
+
+// A Selection chooses topics as MirrorMaker 2's topics and topics.exclude do
+// (DefaultTopicFilter): what is excluded is excluded even if it is included as
+// well.
+type Selection struct{ Include, Exclude Patterns }
+
+// ParseSelection returns the selection of two lists, see [ParsePatterns].
+func ParseSelection(include, exclude []string) (Selection, error) {
+	in, err := ParsePatterns(include)
+	if err != nil {
+		return Selection{}, err
+	}
+	out, err := ParsePatterns(exclude)
+	return Selection{in, out}, err
+}
+
+// Match reports whether topic is chosen, and by which expression.
+func (s Selection) Match(topic string) (by string, ok bool) {
+	if s.Exclude.Matches(topic) {
+		return "", false
+	}
+	return s.Include.Match(topic)
 }
 
 // IsInternal reports whether a topic is internal to Kafka or to a replicator

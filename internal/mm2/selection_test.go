@@ -27,7 +27,7 @@ func TestSelection(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := mm2.NewSelection(tt.include, tt.exclude)
+			s, err := mm2.ParseSelection(tt.include, tt.exclude)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func TestSelection(t *testing.T) {
 }
 
 func TestSelectionNamesTheBrokenElement(t *testing.T) {
-	_, err := mm2.NewSelection([]string{"a,*"}, nil)
+	_, err := mm2.ParseSelection([]string{"a,*"}, nil)
 	var bad *mm2.PatternError
 	if !errors.As(err, &bad) || bad.Element != "*" {
 		t.Errorf("error %v, want a PatternError for *", err)
