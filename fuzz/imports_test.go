@@ -1,7 +1,9 @@
 package fuzz
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,5 +59,35 @@ func checkImport(t *testing.T, from, imported string) {
 	}
 	if allowed, ok := outside[imported]; ok && !slices.Contains(allowed, from) {
 		t.Errorf("%s imports %s, which only %v may", from, imported, allowed)
+	}
+}
+
+// TestEveryTestOnRealBrokersRuns: `make test-kafka` selects by name, and a test
+// that it leaves out would pass unseen.
+func TestEveryTestOnRealBrokersRuns(t *testing.T) {
+	tagged := 0
+	for _, pattern := range []string{"../*/*_test.go", "../*/*/*_test.go"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(string(text), "//go:build kafka\n") {
+				continue
+			}
+			tagged++
+			for line := range strings.Lines(string(text)) {
+				if strings.HasPrefix(line, "func Test") && !strings.HasPrefix(line, "func TestKafka") {
+					t.Errorf("%s: %s", path, line)
+				}
+			}
+		}
+	}
+	if tagged == 0 {
+		t.Error("no test on real brokers was found")
 	}
 }

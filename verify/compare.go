@@ -5,7 +5,6 @@ type targetView struct {
 	log      *stream
 	end      int64 // high watermark
 	compacts bool
-	renamed  string // says that the topic is another one, for details; else empty
 }
 
 // hole says what it means that nothing stands at an offset.

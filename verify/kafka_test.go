@@ -9,10 +9,10 @@ import (
 	"apograph/verify"
 )
 
-// TestRealBrokers verifies copies between real brokers: of what the Java client
+// TestKafkaBothSides verifies copies between real brokers: of what the Java client
 // and kgo have written, of a topic that the real cleaner has compacted before
 // and after it was copied, and of one whose records were deleted.
-func TestRealBrokers(t *testing.T) {
+func TestKafkaBothSides(t *testing.T) {
 	clusters := kafkatest.StartKafkas(t, kafkatest.KafkaOptions{Name: "source"}, kafkatest.KafkaOptions{Name: "target"})
 	source, target := clusters[0], clusters[1]
 	f := flowBetween(t, 1, source.Bootstrap, target.Bootstrap)
@@ -53,9 +53,9 @@ func TestRealBrokers(t *testing.T) {
 	f.expectCompaction(after, before.Summary.Copied)
 }
 
-// TestRealNodeDown: one of three brokers, without replicas elsewhere, is down.
+// TestKafkaNodeDown: one of three brokers, without replicas elsewhere, is down.
 // Its partition cannot be read; the two others are verified.
-func TestRealNodeDown(t *testing.T) {
+func TestKafkaNodeDown(t *testing.T) {
 	clusters := kafkatest.StartKafkas(t,
 		kafkatest.KafkaOptions{Name: "source"}, kafkatest.KafkaOptions{Name: "target", Nodes: 3, ReplicationFactor: 1})
 	source, target := clusters[0], clusters[1]

@@ -255,9 +255,8 @@ func TestEmptyVariableIsNone(t *testing.T) {
 
 func TestPanicIsOneLine(t *testing.T) {
 	code, stdout, stderr := runTest(t.Context(), func(context.Context, *invocation) error {
-		var none map[string]int
-		none["x"] = 1
-		return nil
+		var none []int
+		return fmt.Errorf("unreachable: %d", none[len(none)])
 	}, "end")
 	if code != exitError || stdout != "" || !strings.HasPrefix(stderr, "apograph: end: internal error at frame_test.go:") ||
 		strings.Count(stderr, "\n") != 1 {
