@@ -116,11 +116,16 @@ func (l *Ledger) list(p *pair) {
 		p.listed = true
 		l.queue = append(l.queue, p)
 	}
-	if l.timer == nil {
-		l.timer = time.AfterFunc(commitDelay, func() { signal(l.due) })
-	}
+	l.wake()
 	if l.queued >= commitBytes {
 		signal(l.full)
+	}
+}
+
+// wake makes the queue due in time. The caller holds l.mu.
+func (l *Ledger) wake() {
+	if l.timer == nil {
+		l.timer = time.AfterFunc(commitDelay, func() { signal(l.due) })
 	}
 }
 

@@ -95,7 +95,9 @@ type checker struct {
 	tree   *tree
 	report func(Violation)
 
+	format int // of the file
 	commit commitRecord
+	books  flowCounts
 	pairs  map[PairID]*checkedPair
 }
 
@@ -133,13 +135,14 @@ func (c *checker) violation(bucket, key, law, format string, args ...any) {
 // before it. Nothing is known of a file of another format, or without all
 // buckets.
 func (c *checker) run() error {
-	if err := c.tree.checkFormat(c.path); err != nil {
+	var err error
+	if c.format, err = c.tree.format(c.path); err != nil {
 		return err
 	}
-	if err := c.tree.checkBuckets(); err != nil {
+	if err := c.tree.checkBuckets(c.format); err != nil {
 		return err
 	}
-	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.pages, c.folded, c.targets, c.journal, c.ends}
+	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.pages, c.folded, c.targets, c.journal, c.ends, c.flow}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -182,7 +185,7 @@ func (c *checker) reported(bucket string, key []byte, err error) error {
 
 func (c *checker) buckets() error {
 	for _, name := range slices.Sorted(maps.Keys(c.tree.buckets)) {
-		if !slices.Contains(bucketNames(), name) {
+		if !slices.Contains(bucketNames(c.format), name) {
 			c.violation(name, "bucket", lawBuckets, "is not one of a ledger")
 		}
 	}
@@ -192,6 +195,9 @@ func (c *checker) buckets() error {
 func (c *checker) meta() error {
 	seen := 0
 	_, err := c.values(bucketMeta, func(key, payload []byte) (err error) {
+		if !slices.Contains(metaKeys(c.format), string(key)) {
+			return unknownKey(bucketMeta, key)
+		}
 		seen++
 		switch string(key) {
 		case metaFormat: // checked first of all
@@ -201,13 +207,13 @@ func (c *checker) meta() error {
 			_, err = decodeScope(payload)
 		case metaCommit:
 			c.commit, err = decodeCommit(payload)
-		default:
-			err = unknownKey(bucketMeta, key)
+		case metaBooks:
+			c.books, err = decodeFlowCounts(payload)
 		}
 		return err
 	})
-	if seen < len(metaKeys()) && err == nil {
-		c.violation(bucketMeta, "bucket", lawKeys, "%d of the keys %q can be read", seen, metaKeys())
+	if keys := metaKeys(c.format); seen < len(keys) && err == nil {
+		c.violation(bucketMeta, "bucket", lawKeys, "%d of the keys %q can be read", seen, keys)
 	}
 	return err
 }

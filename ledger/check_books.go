@@ -266,3 +266,21 @@ func (c *checker) ends() error {
 	}
 	return nil
 }
+
+// flow checks the values of the books beside the pairs, each by itself, and
+// that none is missing.
+func (c *checker) flow() error {
+	if c.format < formatFlow {
+		return nil
+	}
+	wanted := map[string]int{bucketTopics: c.books.topics, bucketOrders: c.books.orders, bucketStops: c.books.stops}
+	v := &flowVisitor{seen: func(*SeenTopic) {}, order: func(*Order) {}, stop: func(*Stop) {}}
+	for _, bucket := range flowBuckets() {
+		count, err := c.values(bucket, func(key, payload []byte) error { return v.value(bucket, key, payload) })
+		if err != nil {
+			return err
+		}
+		c.count(bucket, count, wanted[bucket])
+	}
+	return nil
+}

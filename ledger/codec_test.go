@@ -272,7 +272,6 @@ func TestRecordRoundTrips(t *testing.T) {
 		t.Errorf("scope = %+v, %v, want %+v", got, err, scope)
 	}
 	id := testIdentity()
-	id.Format = format
 	if got, err := decodeIdentity(mustUnseal(t, bucketMeta, []byte(metaIdentity), identityValue(&id))); err != nil || got != id {
 		t.Errorf("identity = %+v, %v, want %+v", got, err, id)
 	}

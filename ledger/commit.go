@@ -28,21 +28,26 @@ type writer struct {
 	minimum int
 }
 
-// An order is what a commit does beside writing what is queued.
-type order struct {
+// A task is what a commit does beside writing what is queued.
+type task struct {
 	open    []*pair
 	close   *pair
 	closing Closing
 	scope   *Scope
+	see     []SeenTopic // that are not in the file
+	order   *Order
 }
 
 // A commit is the plan of one transaction. Building it changes nothing that
 // others see.
 type commit struct {
 	commitRecord
-	order
+	task
 	changes []*change // in order of pair ids
 	spare   []change  // memory for changes
+	stops   []stopChange
+	format  int        // of the file, before
+	counts  flowCounts // afterwards
 
 	unfolded []*pair  // writer.unfolded, afterwards
 	journal  []uint64 // writer.journal, afterwards
@@ -77,7 +82,7 @@ func (c *change) news() bool { return len(c.entries) > 0 || c.state != nil }
 func (l *Ledger) Commit() error {
 	l.commitMu.Lock()
 	defer l.commitMu.Unlock()
-	return l.commit(order{})
+	return l.commit(task{})
 }
 
 // CommitLoop commits whenever something has been queued for 100 ms, or 4 MiB
@@ -97,10 +102,10 @@ func (l *Ledger) CommitLoop(ctx context.Context) error {
 	}
 }
 
-// commit writes what is queued and what is ordered. The caller holds l.commitMu.
-func (l *Ledger) commit(o order) error {
-	c, err := l.take(o)
-	if err != nil || len(c.changes) == 0 && c.scope == nil {
+// commit writes what is queued, and does the task. The caller holds l.commitMu.
+func (l *Ledger) commit(t task) error {
+	c, err := l.take(t)
+	if err != nil || len(c.changes) == 0 && c.scope == nil && !c.flowNews() {
 		return err
 	}
 	defer c.forget()
@@ -114,31 +119,34 @@ func (l *Ledger) commit(o order) error {
 }
 
 // take starts a commit with everything that is queued.
-func (l *Ledger) take(o order) (*commit, error) {
+func (l *Ledger) take(t task) (*commit, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.usable(); err != nil {
 		return nil, err
 	}
-	size := len(l.queue) + len(o.open) + l.writer.share(len(l.pairs)) + 1
-	c := &commit{order: o, changes: make([]*change, 0, size), spare: make([]change, size), queued: l.queued}
+	size := len(l.queue) + len(t.open) + l.writer.share(len(l.pairs)) + 1
+	c := &commit{task: t, changes: make([]*change, 0, size), spare: make([]change, size), queued: l.queued}
+	c.format = l.identity.Format
 	c.commitRecord = commitRecord{
 		number: l.last.number + 1,
 		time:   l.now().UnixMilli(),
-		pairs:  len(l.pairs) + len(o.open),
+		pairs:  len(l.pairs) + len(t.open),
 	}
 	for _, p := range l.queue {
 		c.take(p)
 	}
 	l.queue, l.queued = nil, 0
 	l.stopTimer()
-	for _, p := range o.open {
+	c.takeStops(&l.flow)
+	c.countFlow(&l.flow)
+	for _, p := range t.open {
 		p.OpenedMillis = c.time
 		ch := c.take(p)
 		ch.opened, ch.record = true, &p.pairRecord
 	}
-	if o.close != nil {
-		c.change(o.close).close(o.closing, c.time)
+	if t.close != nil {
+		c.change(t.close).close(t.closing, c.time)
 	}
 	return c, nil
 }
@@ -258,6 +266,7 @@ func (l *Ledger) publish(c *commit) {
 	if c.scope != nil {
 		l.scope = *c.scope
 	}
+	l.publishFlow(c)
 }
 
 func (l *Ledger) publishChange(ch *change, number uint64) {
@@ -286,10 +295,11 @@ func (l *Ledger) publishChange(ch *change, number uint64) {
 func (l *Ledger) untake(c *commit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.order.close != nil {
-		c.order.close.closing = false
+	if c.close != nil {
+		c.close.closing = false
 	}
 	l.queued += c.queued
+	l.untakeStops(c)
 	for _, ch := range c.changes {
 		if ch.opened || !ch.news() && ch.record == nil {
 			continue // never seen, or only folded

@@ -15,7 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Create makes a ledger file without pairs and opens it for writing.
+// Create makes a ledger file without pairs, of the current format, and opens it
+// for writing.
 //
 // The file is made whole under another name in the same directory and then
 // linked to path: whenever the process dies, path names a complete ledger or
@@ -101,7 +102,7 @@ func writeEmpty(path string, id *Identity, now time.Time) error {
 }
 
 func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
-	for _, name := range bucketNames() {
+	for _, name := range bucketNames(format) {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}
@@ -111,6 +112,7 @@ func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
 		metaIdentity: identityValue(id),
 		metaScope:    scopeValue(&Scope{}),
 		metaCommit:   commitValue(commitRecord{time: now.UnixMilli()}),
+		metaBooks:    flowCountsValue(flowCounts{}),
 	}
 	for key, value := range values {
 		if err := put(tx, bucketMeta, []byte(key), value); err != nil {

@@ -18,6 +18,7 @@ func answers(l *Ledger) map[string]any {
 	all := map[string]any{
 		"identity": l.Identity(), "scope": fmt.Sprint(l.Scope()), "time": l.CommitTime().UnixMilli(), "pairs": len(l.Pairs()),
 	}
+	all["topics"], all["orders"], all["stops"] = seenListed(l), fmt.Sprint(l.Orders()), fmt.Sprint(l.Stops())
 	for _, p := range l.Pairs() {
 		closed := p.Closed != nil
 		p.Closed = nil
@@ -54,6 +55,18 @@ func listed(entries iter.Seq2[Entry, error]) any {
 			return err
 		}
 		fmt.Fprintf(&text, "%+v\n", e)
+	}
+	return text.String()
+}
+
+// seenListed returns the topics as a text, or the error that ended them.
+func seenListed(l *Ledger) any {
+	var text strings.Builder
+	for s, err := range l.SeenTopics() {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%+v\n", s)
 	}
 	return text.String()
 }

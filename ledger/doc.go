@@ -8,6 +8,10 @@
 // not start exactly where both books end, and the encoding has no room for one.
 // Every offset lies in exactly one tile ([Tile]) that says what became of it.
 //
+// Beside the pairs a ledger remembers what a flow must know that lives for
+// years: the topics it has seen ([SeenTopic]), what people told it to do
+// ([Order]), and why a partition cannot go on ([Stop]).
+//
 // # What a ledger proves
 //
 // Up to the ends of the books, every source offset is on the target at the

@@ -58,12 +58,13 @@ func (e *CorruptError) Error() string {
 // A FormatError says that the file was written in a format that this version
 // does not know.
 type FormatError struct {
-	Path       string
-	Got, Known int
+	Path  string
+	Got   int
+	Known int // the newest one that it knows
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("ledger %s has format %d; this version knows format %d", e.Path, e.Got, e.Known)
+	return fmt.Sprintf("ledger %s has format %d; this version knows formats up to %d", e.Path, e.Got, e.Known)
 }
 
 // A DiscontinuityError reports an entry that does not start where both books of

@@ -11,7 +11,8 @@ import (
 )
 
 // fixtures is where the small ledgers lie: good.ledger, one for each sabotage,
-// and the verdicts on all of them.
+// and the verdicts on all of them. Below it are those of earlier formats, which
+// cannot be made any more and are never written anew.
 const (
 	fixtures = "../testdata/ledgers"
 	verdicts = "verdicts.txt"
@@ -140,6 +141,7 @@ func TestSabotageOfEveryLaw(t *testing.T) {
 	for _, law := range []string{
 		lawMeta, lawStructure, lawBuckets, lawKeys, lawChecksum, lawEncoding, lawTile, lawDigest, lawAttributes, lawPair, lawTiling,
 		lawBeforeStart, lawTotals, lawIndex, lawJournal, lawOpening, lawGeneration, lawClosing, lawProducers, lawState,
+		lawTopics, lawOrders, lawStops,
 	} {
 		if !broken[law] {
 			t.Errorf("nothing breaks law %s", law)
@@ -184,6 +186,8 @@ func fixtureSabotages() []sabotage {
 	kept := []string{
 		"empty", "meta-1", "free-and-used", "flipped-byte", "unknown-flag", "moved-value", "missing-page", "overlap", "totals",
 		"index-missing", "journal-hole", "opened-twice", "closed-elsewhere",
+		"topic-nameless", "topic-lost", "skip-without-reason", "order-of-nothing", "order-lost", "stop-without-reason", "stop-lost",
+		"half-format-1",
 	}
 	chosen := slices.DeleteFunc(sabotages(), func(s sabotage) bool { return !slices.Contains(kept, s.name) })
 	return append(chosen, edited("future-format", "", "", func(e *editor) {
@@ -206,8 +210,14 @@ func verdictsOn(t *testing.T, directory string) string {
 
 func updateFixtures(t *testing.T, fresh string) {
 	t.Helper()
-	if err := os.RemoveAll(fixtures); err != nil {
+	old, err := filepath.Glob(filepath.Join(fixtures, "*.*"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.CopyFS(fixtures, os.DirFS(fresh)); err != nil {
 		t.Fatal(err)

@@ -34,4 +34,9 @@ const (
 	lawClosing     = "closing"
 	lawProducers   = "producers"
 	lawState       = "state_bounds"
+
+	// Of the books beside the pairs.
+	lawTopics = "seen_topics"
+	lawOrders = "orders"
+	lawStops  = "stops"
 )

@@ -23,7 +23,6 @@ import (
 // then shows it to readers.
 type Ledger struct {
 	path     string
-	identity Identity
 	readOnly bool
 	now      func() time.Time
 	cleanup  func() error // after closing; removes a private copy
@@ -42,6 +41,8 @@ type Ledger struct {
 	writer   writer // guarded by commitMu
 
 	mu        sync.RWMutex
+	identity  Identity // only its format changes
+	flow      flowBooks
 	pairs     map[PairID]*pair
 	last      commitRecord
 	scope     Scope
@@ -81,8 +82,14 @@ type pair struct {
 	planned *change // by the commit under way; guarded by Ledger.commitMu
 }
 
-// Identity returns what the ledger says about itself.
-func (l *Ledger) Identity() Identity { return l.identity }
+// Identity returns what the ledger says about itself. The format is that of the
+// file, which becomes the current one when something is written that an earlier
+// one has no room for.
+func (l *Ledger) Identity() Identity {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.identity
+}
 
 // Path returns the path that the ledger was opened by. For a private copy this
 // is the path of the original.

@@ -68,6 +68,16 @@ func keyText(bucket string, key []byte) string {
 		if number, ok := parseJournalKey(key); ok {
 			return fmt.Sprintf("commit %d", number)
 		}
+	case bucketTopics:
+		if name, id, ok := parseSeenKey(key); ok && name != "" {
+			return fmt.Sprintf("topic %q", name)
+		} else if ok {
+			return fmt.Sprintf("topic id %v", id)
+		}
+	case bucketOrders, bucketStops:
+		if p, ok := parsePartitionKey(key); ok {
+			return fmt.Sprintf("topic %q partition %d", p.topic, p.partition)
+		}
 	}
 	return fmt.Sprintf("%x", key)
 }
@@ -85,7 +95,7 @@ func damageIn(bucket string, key []byte, err error) error {
 // load reads what a Ledger keeps in memory: who it is, the pairs with their
 // states, the last page of each, and the journal.
 func (l *Ledger) load(t *tree) error {
-	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal}
+	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow}
 	for _, step := range steps {
 		if err := step(t); err != nil {
 			return err
@@ -95,35 +105,38 @@ func (l *Ledger) load(t *tree) error {
 }
 
 func (l *Ledger) loadMeta(t *tree) error {
-	if err := t.checkFormat(l.path); err != nil {
+	got, err := t.format(l.path)
+	if err != nil {
 		return err
 	}
-	if err := t.checkBuckets(); err != nil {
+	if err := t.checkBuckets(got); err != nil {
 		return err
 	}
-	return errors.Join(
+	err = errors.Join(
 		loadKey(t, metaIdentity, decodeIdentity, &l.identity),
 		loadKey(t, metaScope, decodeScope, &l.scope),
 		loadKey(t, metaCommit, decodeCommit, &l.last),
 	)
+	l.identity.Format = got
+	return err
 }
 
-// checkFormat returns a [*FormatError] for a format that this version does not
-// know, of which it knows nothing else.
-func (t *tree) checkFormat(path string) error {
+// format returns the format of the file: a [*FormatError] for one that this
+// version does not know, of which it knows nothing else.
+func (t *tree) format(path string) (int, error) {
 	key := []byte(metaFormat)
 	payload, err := t.get(bucketMeta, key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	got, err := decodeFormat(payload)
 	if err != nil {
-		return damageIn(bucketMeta, key, err)
+		return 0, damageIn(bucketMeta, key, err)
 	}
-	if got != format {
-		return &FormatError{Path: path, Got: got, Known: format}
+	if got < oldestFormat || got > format {
+		return 0, &FormatError{Path: path, Got: got, Known: format}
 	}
-	return nil
+	return got, nil
 }
 
 // loadKey decodes a value of the bucket meta.
@@ -136,9 +149,9 @@ func loadKey[T any](t *tree, key string, decode func([]byte) (T, error), into *T
 	return damageIn(bucketMeta, []byte(key), err)
 }
 
-// checkBuckets returns an error unless all buckets are there.
-func (t *tree) checkBuckets() error {
-	for _, name := range bucketNames() {
+// checkBuckets returns an error unless all buckets of a format are there.
+func (t *tree) checkBuckets(format int) error {
+	for _, name := range bucketNames(format) {
 		if _, ok := t.buckets[name]; !ok {
 			return missingBucket(name)
 		}

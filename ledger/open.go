@@ -87,6 +87,7 @@ func newLedger(path string, o Options) *Ledger {
 		due:      make(chan struct{}, 1),
 		full:     make(chan struct{}, 1),
 		pairs:    make(map[PairID]*pair),
+		flow:     newFlowBooks(),
 	}
 }
 
@@ -179,6 +180,11 @@ func (l *Ledger) inspect() error {
 	}
 	t, err := openTree(l.file, m.pageSize, m.pages, m.root)
 	if err != nil {
+		return err
+	}
+	// Another format may keep its pages as it likes.
+	var unknown *FormatError
+	if _, err := t.format(l.path); errors.As(err, &unknown) {
 		return err
 	}
 	var first *CorruptError

@@ -44,7 +44,7 @@ func (l *Ledger) OpenPairs(pairs []Pair) ([]PairID, error) {
 		ids = append(ids, p.ID)
 		opened = append(opened, openPair(p))
 	}
-	if err := l.commit(order{open: opened}); err != nil {
+	if err := l.commit(task{open: opened}); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -152,7 +152,7 @@ func (l *Ledger) ClosePair(id PairID, closing Closing) error {
 	if err != nil {
 		return err
 	}
-	return l.commit(order{close: p, closing: closing})
+	return l.commit(task{close: p, closing: closing})
 }
 
 // SetScope says which topics the flow is started with. It is durable, together
@@ -170,5 +170,5 @@ func (l *Ledger) SetScope(s Scope) error {
 		return nil
 	}
 	s = s.clone()
-	return l.commit(order{scope: &s})
+	return l.commit(task{scope: &s})
 }

@@ -5,9 +5,20 @@ import (
 	"math"
 )
 
-// format is the number of the file format that this version writes, and the
-// only one that it reads.
-const format = 1
+// Numbers of the file format. FORMAT.md describes the current one, and what
+// was not yet there in the earlier ones.
+const (
+	// format is the current one: what new files have, and what a file has that
+	// something was written to which an earlier format has no room for.
+	format = 2
+
+	// oldestFormat is the first one that this version reads, checks and goes on
+	// writing.
+	oldestFormat = 1
+
+	// formatFlow is the first one with the books beside the pairs.
+	formatFlow = 2
+)
 
 // Keys of the bucket meta. The first one, and how its value is sealed, must
 // stay as they are in every format, so that a later one can be named.
@@ -16,9 +27,18 @@ const (
 	metaIdentity = "identity"
 	metaScope    = "scope"
 	metaCommit   = "commit"
+	metaBooks    = "books" // from format 2 on
 )
 
-func metaKeys() []string { return []string{metaCommit, metaFormat, metaIdentity, metaScope} }
+// metaKeys returns the keys of the bucket meta in a file of a format that this
+// version knows.
+func metaKeys(format int) []string {
+	keys := []string{metaCommit, metaFormat, metaIdentity, metaScope}
+	if format >= formatFlow {
+		keys = append(keys, metaBooks)
+	}
+	return keys
+}
 
 func pairKey(id PairID) []byte { return binary.BigEndian.AppendUint32(nil, uint32(id)) }
 
@@ -55,7 +75,7 @@ func identityValue(id *Identity) []byte {
 func decodeIdentity(payload []byte) (Identity, error) {
 	r := wireReader{b: payload}
 	r.flags(0)
-	id := Identity{Format: format}
+	id := Identity{}
 	for _, s := range []*string{&id.LedgerID, &id.SourceAlias, &id.TargetAlias, &id.SourceClusterID, &id.TargetClusterID} {
 		*s = r.text(maxText)
 	}

@@ -21,6 +21,8 @@ import (
 //	pair 3  pay-0, one of everything
 //	pair 4  audit-0, in the journal only
 //	pair 5  orders-0, generation 2
+//
+// Beside the pairs it has what goodTopics, goodOrders and goodStops say.
 func buildGood(t testing.TB, path string) {
 	t.Helper()
 	building := filepath.Join(t.TempDir(), "building.ledger")
@@ -32,6 +34,7 @@ func buildGood(t testing.TB, path string) {
 	if err := l.SetScope(Scope{Topics: []string{"orders", "pay", "audit"}, TopicsExclude: []string{"audit-.*"}}); err != nil {
 		t.Fatal(err)
 	}
+	mustFillFlow(t, l)
 	mustOpenPairs(t, l,
 		Pair{SourceTopic: "orders", SourceTopicID: TopicID{1}, TargetTopic: "a.orders", TargetTopicID: TopicID{2}, ScopeStart: 10, TargetBase: 5,
 			Producer: Producer{ID: 4000}},
@@ -65,6 +68,50 @@ func buildGood(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	compactFile(t, building, path)
+}
+
+func goodTopics() []SeenTopic {
+	return []SeenTopic{
+		{Name: "older", SeenMillis: startMillis}, // of a broker without topic ids
+		{Name: "orders", ID: TopicID{1}, SeenMillis: startMillis},
+		{Name: "orders", ID: TopicID{3}, SeenMillis: startMillis + 5},
+		{Name: "pay", ID: TopicID{4}, SeenMillis: startMillis + 5},
+	}
+}
+
+func goodOrders() []Order {
+	return []Order{
+		{SourceTopic: "audit", Partition: -1, Paused: true, AtMillis: startMillis},
+		{SourceTopic: "orders", Partition: -1, AcceptRecreated: true, Reason: "planned", By: "ada", AtMillis: startMillis},
+		{SourceTopic: "orders", Partition: 1, Skip: Range{700, 703}, AcceptTruncated: true, Recopy: true, TolerateForeign: true,
+			Reason: "poison", By: "ada", AtMillis: startMillis},
+	}
+}
+
+func goodStops() []Stop {
+	return []Stop{
+		{SourceTopic: "pay", Partition: 0, Offset: 24, Reason: "record_too_large", Detail: "1048589 bytes, max.message.bytes is 1048588",
+			SinceMillis: startMillis, Tries: 3},
+		{SourceTopic: "secret", Partition: -1, Offset: -1, Reason: "not_authorized", SinceMillis: startMillis},
+	}
+}
+
+// mustFillFlow writes what the good ledger has beside the pairs.
+func mustFillFlow(t testing.TB, l *Ledger) {
+	t.Helper()
+	if err := l.SeeTopics(goodTopics()); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range goodOrders() {
+		if err := l.SetOrder(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range goodStops() {
+		if err := l.SetStop(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func mustOpenPairs(t testing.TB, l *Ledger, pairs ...Pair) {
@@ -297,7 +344,8 @@ func sabotages() []sabotage {
 		patched("flipped-byte", lawChecksum, bucketPages, flipInPage),
 	}
 	all = append(all, valueSabotages()...)
-	return append(append(all, bookSabotages()...), pairSabotages()...)
+	all = append(append(all, bookSabotages()...), pairSabotages()...)
+	return append(all, flowSabotages()...)
 }
 
 // rootOf returns the page of the list of buckets.

@@ -12,6 +12,7 @@ type surveyor struct {
 	tree   *tree
 	used   []uint64 // bit set of file pages
 	free   []uint64
+	list   map[uint64]bool // pages of the list of buckets, which small buckets lie in
 	report func(*CorruptError)
 }
 
@@ -26,6 +27,7 @@ type surveyor struct {
 func checkStructure(t *tree, freelist uint64, report func(*CorruptError)) error {
 	words := (t.pages + 63) / 64
 	s := &surveyor{tree: t, used: make([]uint64, words), free: make([]uint64, words), report: report}
+	s.list = map[uint64]bool{t.root: true}
 	if err := s.freelist(freelist); err != nil {
 		return err
 	}
@@ -102,7 +104,10 @@ func (s *surveyor) level(ids []uint64) (below []uint64, err error) {
 			switch {
 			case !n.leaf:
 				below = append(below, n.child(i))
-			case n.elem(i).bucket && id != s.tree.root:
+				if s.list[id] {
+					s.list[n.child(i)] = true
+				}
+			case n.elem(i).bucket && !s.list[id]:
 				s.report(structureErrorf(id, "has a bucket inside a bucket"))
 			}
 		}

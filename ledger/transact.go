@@ -75,6 +75,9 @@ func (c *commit) write(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	if err := c.writeFlow(tx); err != nil {
+		return err
+	}
 	return put(tx, bucketMeta, []byte(metaCommit), commitValue(c.commitRecord))
 }
 

@@ -14,11 +14,25 @@ const (
 	bucketPages   = "pages"   // pair, source, target -> totals before, entries
 	bucketTargets = "targets" // pair, target, source -> nothing
 	bucketJournal = "journal" // commit -> entries and states that are not folded yet
+
+	// From format 2 on: the books beside the pairs.
+	bucketTopics = "topics" // topic id or name -> when it was seen
+	bucketOrders = "orders" // topic, partition -> what a person ordered
+	bucketStops  = "stops"  // topic, partition -> why it cannot go on
 )
 
-func bucketNames() []string {
-	return []string{bucketJournal, bucketMeta, bucketPages, bucketPairs, bucketState, bucketTargets}
+// bucketNames returns the buckets of a file of a format that this version
+// knows.
+func bucketNames(format int) []string {
+	names := []string{bucketJournal, bucketMeta, bucketPages, bucketPairs, bucketState, bucketTargets}
+	if format >= formatFlow {
+		names = append(names, flowBuckets()...)
+	}
+	return names
 }
+
+// flowBuckets returns the buckets of the books beside the pairs.
+func flowBuckets() []string { return []string{bucketOrders, bucketStops, bucketTopics} }
 
 const checksumSize = 8
 

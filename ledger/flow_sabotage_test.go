@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// editOrder writes the order of a topic and partition anew.
+func (e *editor) editOrder(p partition, edit func(*Order)) {
+	e.t.Helper()
+	key := partitionKey(p)
+	o, err := decodeOrder(key, e.payload(bucketOrders, key))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	edit(&o)
+	e.put(bucketOrders, key, orderValue(key, &o))
+}
+
+// editStop writes the stop of a topic and partition anew.
+func (e *editor) editStop(p partition, edit func(*Stop)) {
+	e.t.Helper()
+	key := partitionKey(p)
+	s, err := decodeStop(key, e.payload(bucketStops, key))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	edit(&s)
+	e.put(bucketStops, key, stopValue(key, &s))
+}
+
+// editSeen writes what is known of the topic with an id anew.
+func (e *editor) editSeen(id TopicID, edit func(*SeenTopic)) {
+	e.t.Helper()
+	s, err := decodeSeen(id[:], e.payload(bucketTopics, id[:]))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	edit(&s)
+	e.put(bucketTopics, id[:], seenValue(id[:], &s))
+}
+
+// flowSabotages returns ways to break the laws of the books beside the pairs.
+func flowSabotages() []sabotage {
+	orders1, pay0 := partition{"orders", 1}, partition{"pay", 0}
+	all := []sabotage{
+		edited("topic-nameless", lawTopics, bucketTopics, func(e *editor) {
+			e.editSeen(TopicID{4}, func(s *SeenTopic) { s.Name = "" })
+		}),
+		edited("topic-name-too-long", lawTopics, bucketTopics, func(e *editor) {
+			e.editSeen(TopicID{4}, func(s *SeenTopic) { s.Name = strings.Repeat("x", maxTopic+1) })
+		}),
+		edited("topic-time", lawTopics, bucketTopics, func(e *editor) {
+			e.editSeen(TopicID{4}, func(s *SeenTopic) { s.SeenMillis = -1 })
+		}),
+		edited("topic-lost", lawKeys, bucketTopics, func(e *editor) { e.remove(bucketTopics, (&TopicID{4})[:]) }),
+		edited("topic-moved", lawChecksum, bucketTopics, func(e *editor) {
+			value := e.tx.Bucket([]byte(bucketTopics)).Get((&TopicID{4})[:])
+			e.put(bucketTopics, (&TopicID{5})[:], bytes.Clone(value))
+			e.remove(bucketTopics, (&TopicID{4})[:])
+		}),
+		edited("topic-key", lawKeys, bucketTopics, func(e *editor) { e.seal(bucketTopics, append((&TopicID{9})[:], 'x'), nil) }),
+		edited("topic-without-key", lawKeys, bucketTopics, func(e *editor) { e.seal(bucketTopics, (&TopicID{})[:], nil) }),
+		edited("topic-longer", lawEncoding, bucketTopics, func(e *editor) {
+			e.seal(bucketTopics, (&TopicID{4})[:], append(e.payload(bucketTopics, (&TopicID{4})[:]), 0))
+		}),
+	}
+	all = append(all, orderSabotages(orders1)...)
+	all = append(all,
+		edited("stop-without-reason", lawStops, bucketStops, func(e *editor) { e.editStop(pay0, func(s *Stop) { s.Reason = "" }) }),
+		edited("stop-tries", lawStops, bucketStops, func(e *editor) { e.editStop(pay0, func(s *Stop) { s.SinceMillis = maxMillis + 1 }) }),
+		edited("stop-detail", lawEncoding, bucketStops, func(e *editor) {
+			e.editStop(pay0, func(s *Stop) { s.Detail = strings.Repeat("x", maxText+1) })
+		}),
+		edited("stop-flag", lawEncoding, bucketStops, func(e *editor) {
+			b := e.payload(bucketStops, partitionKey(pay0))
+			b[0] |= 1
+			e.seal(bucketStops, partitionKey(pay0), b)
+		}),
+		edited("stop-lost", lawKeys, bucketStops, func(e *editor) { e.remove(bucketStops, partitionKey(pay0)) }),
+		edited("stop-key", lawKeys, bucketStops, func(e *editor) { e.seal(bucketStops, []byte("abc"), nil) }),
+		edited("books-lost", lawKeys, bucketMeta, func(e *editor) { e.remove(bucketMeta, []byte(metaBooks)) }),
+		edited("half-format-1", lawBuckets, bucketStops, func(e *editor) {
+			e.seal(bucketMeta, []byte(metaFormat), []byte{0, 1})
+		}),
+		edited("half-format-1-key", lawKeys, bucketMeta, func(e *editor) {
+			e.seal(bucketMeta, []byte(metaFormat), []byte{0, 1})
+		}),
+		edited("format-2-without-books", lawBuckets, bucketOrders, func(e *editor) {
+			for _, name := range flowBuckets() {
+				if err := e.tx.DeleteBucket([]byte(name)); err != nil {
+					e.t.Fatal(err)
+				}
+			}
+		}),
+	)
+	return all
+}
+
+func orderSabotages(of partition) []sabotage {
+	return []sabotage{
+		edited("order-of-nothing", lawOrders, bucketOrders, func(e *editor) {
+			e.editOrder(of, func(o *Order) { *o = Order{SourceTopic: o.SourceTopic, Partition: o.Partition, Reason: "x"} })
+		}),
+		edited("skip-without-reason", lawOrders, bucketOrders, func(e *editor) {
+			e.editOrder(of, func(o *Order) { o.Reason = "" })
+		}),
+		edited("skip-of-nothing", lawOrders, bucketOrders, func(e *editor) {
+			b := e.payload(bucketOrders, partitionKey(of))
+			b[3] = 0 // flags, two bytes of the start, length
+			e.seal(bucketOrders, partitionKey(of), b)
+		}),
+		edited("skip-of-all", lawOrders, bucketOrders, func(e *editor) {
+			e.editOrder(partition{"audit", -1}, func(o *Order) { o.Skip, o.Reason = Range{1, 2}, "x" })
+		}),
+		edited("order-time", lawOrders, bucketOrders, func(e *editor) { e.editOrder(of, func(o *Order) { o.AtMillis = -5 }) }),
+		edited("order-by", lawEncoding, bucketOrders, func(e *editor) {
+			e.editOrder(of, func(o *Order) { o.By = strings.Repeat("x", maxText+1) })
+		}),
+		edited("order-flag", lawEncoding, bucketOrders, func(e *editor) {
+			b := e.payload(bucketOrders, partitionKey(of))
+			b[0] |= 0x40
+			e.seal(bucketOrders, partitionKey(of), b)
+		}),
+		edited("order-lost", lawKeys, bucketOrders, func(e *editor) { e.remove(bucketOrders, partitionKey(of)) }),
+		edited("order-partition", lawKeys, bucketOrders, func(e *editor) {
+			e.seal(bucketOrders, append([]byte("orders"), 0xff, 0xff, 0xff, 0xff), nil)
+		}),
+		edited("order-moved", lawChecksum, bucketOrders, func(e *editor) {
+			value := e.tx.Bucket([]byte(bucketOrders)).Get(partitionKey(of))
+			e.put(bucketStops, partitionKey(of), bytes.Clone(value))
+			e.put(bucketOrders, partitionKey(partition{"orders", 7}), bytes.Clone(value))
+		}),
+	}
+}
+
+// TestEveryFlowLaw: no law of the books beside the pairs is left out.
+func TestEveryFlowLaw(t *testing.T) {
+	broken := make(map[string]bool)
+	for _, s := range flowSabotages() {
+		broken[s.law] = true
+	}
+	for _, law := range []string{lawTopics, lawOrders, lawStops, lawKeys, lawChecksum, lawEncoding, lawBuckets} {
+		if !broken[law] {
+			t.Errorf("nothing breaks law %s", law)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// A SeenTopic is a source topic that the flow has come across, whether it
+// copies it or not. A topic that is not among them was created, as far as the
+// flow can tell, after it looked last.
+//
+// It is the same topic as another one if their ids are equal, or, where both
+// have none, their names: a topic that was deleted and created again has another
+// id (KIP-516) and is another topic. A topic that was seen without an id, by a
+// broker that knows none, is not the one of the same name with an id.
+type SeenTopic struct {
+	Name string // of 1 to 249 bytes
+	ID   TopicID
+	// SeenMillis is when the topic was seen first, Unix time in milliseconds; 0
+	// = the ledger's clock.
+	SeenMillis int64
+}
+
+// SeeTopics adds those of the topics that are not known yet, durably: all of
+// them, together with everything that is queued, or none and an error. Where all
+// are known it costs no more than looking them up. What is known of a topic
+// stays as it is, also when it was seen under another name or at another time.
+//
+// The error is an [*LawError] for a name or a time that cannot be; others are
+// those of [Ledger.Commit], ErrReadOnly and ErrClosed.
+func (l *Ledger) SeeTopics(topics []SeenTopic) error {
+	if some, err := l.anyUnseen(topics); err != nil || !some {
+		return err
+	}
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	unseen, err := l.unseen(topics)
+	if err != nil || len(unseen) == 0 {
+		return err
+	}
+	return l.commit(task{see: unseen})
+}
+
+// anyUnseen reports whether one of the topics is not known yet.
+func (l *Ledger) anyUnseen(topics []SeenTopic) (bool, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if err := l.usable(); err != nil {
+		return false, err
+	}
+	for i := range topics {
+		if !l.flow.hasSeen(topics[i].Name, topics[i].ID) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unseen returns the topics that are not known yet, each once.
+func (l *Ledger) unseen(topics []SeenTopic) ([]SeenTopic, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var unseen []SeenTopic
+	listed := make(map[string]bool)
+	for _, s := range topics {
+		if l.flow.hasSeen(s.Name, s.ID) {
+			continue
+		}
+		if s.SeenMillis == 0 {
+			s.SeenMillis = l.now().UnixMilli()
+		}
+		if fault := s.fault(); fault != "" {
+			return nil, lawErrorf(lawTopics, "%s", fault)
+		}
+		if key := string(seenKey(&s)); !listed[key] {
+			listed[key] = true
+			unseen = append(unseen, s)
+		}
+	}
+	return unseen, nil
+}
+
+// TopicSeen reports whether the ledger knows a topic: by its id, or, where that
+// is zero, by its name among those without an id.
+func (l *Ledger) TopicSeen(name string, id TopicID) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.flow.hasSeen(name, id)
+}
+
+// seenChunk is how many topics [Ledger.SeenTopics] reads at once.
+const seenChunk = 512
+
+// SeenTopics returns the topics that the ledger knows, in no order that means
+// anything. It ends with the last one, or with an error: a [*CorruptError] for a
+// damaged file, ErrClosed, or that of a failed read. Of topics that are added
+// meanwhile, some may be among them.
+//
+// They are read from the file, a few hundred at a time; nothing is held between
+// two of them.
+func (l *Ledger) SeenTopics() iter.Seq2[SeenTopic, error] {
+	return func(yield func(SeenTopic, error) bool) {
+		var next []byte
+		for more := true; more; more = next != nil {
+			var topics []SeenTopic
+			var err error
+			topics, next, err = l.seenFrom(next)
+			for _, s := range topics {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(SeenTopic{}, err)
+				return
+			}
+		}
+	}
+}
+
+// seenFrom reads topics from a key on, and returns the key of the next one; nil
+// if there is none.
+func (l *Ledger) seenFrom(from []byte) (topics []SeenTopic, next []byte, err error) {
+	err = l.view(func(t *tree) error {
+		b, ok := t.buckets[bucketTopics]
+		if !ok {
+			return nil // format 1: the bucket was looked for when the file was opened
+		}
+		return t.walk(b, from, func(e elem) (bool, error) {
+			if len(topics) == seenChunk {
+				next = bytes.Clone(e.key)
+				return false, nil
+			}
+			payload, err := payloadOf(bucketTopics, e)
+			if err != nil {
+				return false, err
+			}
+			s, err := decodeSeen(e.key, payload)
+			topics = append(topics, s)
+			return err == nil, damageIn(bucketTopics, e.key, err)
+		})
+	})
+	return topics, next, err
+}
+
+func (f *flowBooks) hasSeen(name string, id TopicID) bool {
+	if id != (TopicID{}) {
+		_, ok := f.seenIDs[id]
+		return ok
+	}
+	_, ok := f.seenNames[name]
+	return ok
+}
+
+// noteSeen keeps the identity of a topic that is in the file. A name is copied:
+// it may be part of an answer that lists thousands.
+func (f *flowBooks) noteSeen(s *SeenTopic) {
+	if s.ID != (TopicID{}) {
+		f.seenIDs[s.ID] = struct{}{}
+		return
+	}
+	f.seenNames[strings.Clone(s.Name)] = struct{}{}
+}
+
+// fault returns what is wrong with a topic; "" if nothing.
+func (s *SeenTopic) fault() string {
+	if !validTopic(s.Name) {
+		return fmt.Sprintf("topic name %.300q", s.Name)
+	}
+	return timeFault(s.SeenMillis)
+}
+
+// seenKey is what a topic is known by: its id, with the name behind it where it
+// is zero.
+func seenKey(s *SeenTopic) []byte {
+	key := bytes.Clone(s.ID[:])
+	if s.ID == (TopicID{}) {
+		key = append(key, s.Name...)
+	}
+	return key
+}
+
+// parseSeenKey is the inverse of seenKey. The name is "" where there is an id.
+func parseSeenKey(key []byte) (name string, id TopicID, ok bool) {
+	if len(key) < len(id) {
+		return "", id, false
+	}
+	name = string(key[copy(id[:], key):])
+	if id == (TopicID{}) {
+		return name, id, validTopic(name)
+	}
+	return "", id, name == ""
+}
+
+func seenValue(key []byte, s *SeenTopic) []byte {
+	b := binary.AppendUvarint(newValue(16+len(s.Name)), 0) // flags
+	if s.ID != (TopicID{}) {
+		b = appendText(b, s.Name)
+	}
+	b = binary.AppendVarint(b, s.SeenMillis)
+	return seal(bucketTopics, key, b)
+}
+
+// decodeSeen is the inverse of seenKey and seenValue.
+func decodeSeen(key, payload []byte) (s SeenTopic, err error) {
+	var ok bool
+	if s.Name, s.ID, ok = parseSeenKey(key); !ok {
+		return s, unknownKey(bucketTopics, key)
+	}
+	r := wireReader{b: payload}
+	r.flags(0)
+	if s.ID != (TopicID{}) {
+		s.Name = r.text(maxText)
+	}
+	s.SeenMillis = r.varint()
+	if err := r.end("topic"); err != nil {
+		return s, err
+	}
+	if fault := s.fault(); fault != "" {
+		return s, lawErrorf(lawTopics, "%s", fault)
+	}
+	return s, nil
+}
