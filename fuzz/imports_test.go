@@ -17,6 +17,7 @@ var imports = map[string][]string{
 		"apograph/internal/connect", "apograph/internal/kafkatest", "apograph/internal/mm2",
 	},
 	"apograph/replicate": {
+		"apograph/internal/pace",
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/recordbatch",
 	},
 	"apograph/verify":             {"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2"},

@@ -79,6 +79,12 @@ func (o *openings) add(p *Pair) {
 	}
 }
 
+// drop forgets an open pair that is to be closed.
+func (o *openings) drop(p *Pair) {
+	delete(o.sources, partition{p.SourceTopic, p.Partition})
+	delete(o.targets, partition{p.TargetTopic, p.Partition})
+}
+
 // admit checks a pair that is to be opened, gives it a generation, and adds it.
 func (o *openings) admit(p *Pair) error {
 	if fault := pairFault(p); fault != "" {
@@ -153,6 +159,33 @@ func (l *Ledger) ClosePair(id PairID, closing Closing) error {
 		return err
 	}
 	return l.commit(task{close: p, closing: closing})
+}
+
+// Reopen closes a pair and opens its next generation in one transaction, so that
+// no crash can leave the one without the other. Both are as in
+// [Ledger.ClosePair] and [Ledger.OpenPairs].
+func (l *Ledger) Reopen(id PairID, closing Closing, next Pair) (PairID, error) {
+	if len(closing.Reason) > maxText || !utf8.ValidString(closing.Reason) {
+		return 0, lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
+	}
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
+	l.mu.RLock()
+	p, err := l.writable(id)
+	l.mu.RUnlock()
+	if err != nil {
+		return 0, err
+	}
+	known, number := l.openings()
+	known.drop(&p.Pair)
+	if err := known.admit(&next); err != nil {
+		return 0, fmt.Errorf("ledger: open %s-%d to %s-%d: %w", next.SourceTopic, next.Partition, next.TargetTopic, next.Partition, err)
+	}
+	next.ID = number
+	if err := l.commit(task{close: p, closing: closing, open: []*pair{openPair(next)}}); err != nil {
+		return 0, err
+	}
+	return next.ID, nil
 }
 
 // SetScope says which topics the flow is started with. It is durable, together

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 )
 
@@ -22,6 +23,14 @@ type SeenTopic struct {
 	// SeenMillis is when the topic was seen first, Unix time in milliseconds; 0
 	// = the ledger's clock.
 	SeenMillis int64
+
+	// Partitions is how many partitions the topic had then: those that it has
+	// been given since are new ones.
+	Partitions int32
+
+	// FromStart: the topic was created after the flow began, and is copied from
+	// its first record.
+	FromStart bool
 }
 
 // SeeTopics adds those of the topics that are not known yet, durably: all of
@@ -91,6 +100,27 @@ func (l *Ledger) TopicSeen(name string, id TopicID) bool {
 	return l.flow.hasSeen(name, id)
 }
 
+// SeenTopic returns what the ledger knows of a topic, and false if it does not
+// know it; see [Ledger.TopicSeen]. The error is that of [Ledger.SeenTopics].
+func (l *Ledger) SeenTopic(name string, id TopicID) (SeenTopic, bool, error) {
+	if !l.TopicSeen(name, id) {
+		return SeenTopic{}, false, nil
+	}
+	key := seenKey(&SeenTopic{Name: name, ID: id})
+	topics, _, err := l.seenFrom(key, 1)
+	if err != nil || len(topics) == 0 || !bytes.Equal(seenKey(&topics[0]), key) {
+		return SeenTopic{}, false, err
+	}
+	return topics[0], true, nil
+}
+
+// HasSeenTopics reports whether the ledger knows any topic.
+func (l *Ledger) HasSeenTopics() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.flow.counts.topics > 0
+}
+
 // seenChunk is how many topics [Ledger.SeenTopics] reads at once.
 const seenChunk = 512
 
@@ -107,7 +137,7 @@ func (l *Ledger) SeenTopics() iter.Seq2[SeenTopic, error] {
 		for more := true; more; more = next != nil {
 			var topics []SeenTopic
 			var err error
-			topics, next, err = l.seenFrom(next)
+			topics, next, err = l.seenFrom(next, seenChunk)
 			for _, s := range topics {
 				if !yield(s, nil) {
 					return
@@ -121,16 +151,16 @@ func (l *Ledger) SeenTopics() iter.Seq2[SeenTopic, error] {
 	}
 }
 
-// seenFrom reads topics from a key on, and returns the key of the next one; nil
-// if there is none.
-func (l *Ledger) seenFrom(from []byte) (topics []SeenTopic, next []byte, err error) {
+// seenFrom reads up to n topics from a key on, and returns the key of the next
+// one; nil if there is none.
+func (l *Ledger) seenFrom(from []byte, n int) (topics []SeenTopic, next []byte, err error) {
 	err = l.view(func(t *tree) error {
 		b, ok := t.buckets[bucketTopics]
 		if !ok {
 			return nil // format 1: the bucket was looked for when the file was opened
 		}
 		return t.walk(b, from, func(e elem) (bool, error) {
-			if len(topics) == seenChunk {
+			if len(topics) == n {
 				next = bytes.Clone(e.key)
 				return false, nil
 			}
@@ -170,6 +200,9 @@ func (s *SeenTopic) fault() string {
 	if !validTopic(s.Name) {
 		return fmt.Sprintf("topic name %.300q", s.Name)
 	}
+	if s.Partitions < 0 {
+		return fmt.Sprintf("%d partitions", s.Partitions)
+	}
 	return timeFault(s.SeenMillis)
 }
 
@@ -195,12 +228,20 @@ func parseSeenKey(key []byte) (name string, id TopicID, ok bool) {
 	return "", id, name == ""
 }
 
+// flagFromStart stands for SeenTopic.FromStart.
+const flagFromStart = 1
+
 func seenValue(key []byte, s *SeenTopic) []byte {
-	b := binary.AppendUvarint(newValue(16+len(s.Name)), 0) // flags
+	flags := uint64(0)
+	if s.FromStart {
+		flags = flagFromStart
+	}
+	b := binary.AppendUvarint(newValue(24+len(s.Name)), flags)
 	if s.ID != (TopicID{}) {
 		b = appendText(b, s.Name)
 	}
 	b = binary.AppendVarint(b, s.SeenMillis)
+	b = binary.AppendUvarint(b, uint64(s.Partitions))
 	return seal(bucketTopics, key, b)
 }
 
@@ -211,11 +252,12 @@ func decodeSeen(key, payload []byte) (s SeenTopic, err error) {
 		return s, unknownKey(bucketTopics, key)
 	}
 	r := wireReader{b: payload}
-	r.flags(0)
+	s.FromStart = r.flags(flagFromStart)&flagFromStart != 0
 	if s.ID != (TopicID{}) {
 		s.Name = r.text(maxText)
 	}
 	s.SeenMillis = r.varint()
+	s.Partitions = int32(r.below(math.MaxInt32))
 	if err := r.end("topic"); err != nil {
 		return s, err
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
@@ -58,10 +60,14 @@ func (p *partition) adoptionFailed(err error) {
 		p.halt(StopForeignWriter, stranger.detail)
 		return
 	}
-	// Everything is read again from the books' end.
-	p.adoption = nil
-	if p.backoff(err.Error()) && !p.flow.draining() {
-		p.post(event{begin: true})
+	switch code := codeOf(err); {
+	case code == kerr.OffsetOutOfRange:
+		p.halt(StopTargetLostRecords, fmt.Sprintf("what stands behind the books on %v, from offset %d on, is gone from the target before it could be compared: %v",
+			p.target, p.flow.ledger.End(p.pair.ID).Target, err))
+	case !transient(err):
+		p.halt(reasonOf(err), fmt.Sprintf("read %v: %v", p.target, err))
+	case p.backoff(err.Error()) && !p.flow.draining():
+		p.restart() // everything is read again from the books' end
 	}
 }
 
@@ -117,7 +123,7 @@ func (a *adoption) rest(p *partition, c *chunk, u *unit, from, i int) error {
 	p.adoption = nil
 	p.asm.keepInfos = false
 	p.newWindow()
-	if i == 0 {
+	if i == 0 && p.flow.ledger.End(p.pair.ID).Source == u.entry.Source.Start {
 		p.admit(u)
 		return nil
 	}

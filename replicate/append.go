@@ -19,7 +19,7 @@ const (
 // refuseAppend refuses to append to a topic whose records are copies of the
 // source's: they would be there twice. It looks at the first and last records
 // of each target partition and searches them on the source by time.
-func (f *flow) refuseAppend(t *topic) error {
+func (f *Flow) refuseAppend(t *topic) error {
 	for i := range min(len(t.source.leaders), len(t.destination.leaders)) {
 		tp := topicPartition{t.target, int32(i)}
 		equal, err := f.holdsCopies(tp, topicPartition{t.name, int32(i)})
@@ -34,7 +34,7 @@ func (f *flow) refuseAppend(t *topic) error {
 }
 
 // holdsCopies describes one record that stands on both sides, if one is found.
-func (f *flow) holdsCopies(target, source topicPartition) (string, error) {
+func (f *Flow) holdsCopies(target, source topicPartition) (string, error) {
 	samples, err := f.samples(target)
 	if err != nil || len(samples) == 0 {
 		return "", err
@@ -62,7 +62,7 @@ func (f *flow) holdsCopies(target, source topicPartition) (string, error) {
 }
 
 // offsetAt returns the source offset of the first record with the time of r.
-func (f *flow) offsetAt(source topicPartition, r *kgo.Record) int64 {
+func (f *Flow) offsetAt(source topicPartition, r *kgo.Record) int64 {
 	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
 	defer cancel()
 	offset, err := f.source.listOffset(ctx, source, offsetQuery{replica: -1, timestamp: r.Timestamp.UnixMilli()})
@@ -73,7 +73,7 @@ func (f *flow) offsetAt(source topicPartition, r *kgo.Record) int64 {
 }
 
 // samples returns the first and the last records of a target partition.
-func (f *flow) samples(tp topicPartition) ([]*kgo.Record, error) {
+func (f *Flow) samples(tp topicPartition) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
 	defer cancel()
 	start, err := f.target.listOffset(ctx, tp, offsetQuery{replica: -1, timestamp: earliestOffset})

@@ -23,6 +23,10 @@ type topicPartition struct {
 	partition int32
 }
 
+func (tp topicPartition) compare(other topicPartition) int {
+	return cmp.Or(cmp.Compare(tp.topic, other.topic), cmp.Compare(tp.partition, other.partition))
+}
+
 func (tp topicPartition) String() string { return fmt.Sprintf("%s-%d", tp.topic, tp.partition) }
 
 // A leader is a partition's leader as metadata last said.
@@ -35,9 +39,10 @@ type leader struct {
 type topicState struct {
 	id       ledger.TopicID // zero: the cluster does not give ids
 	err      *kerr.Error
-	leaders  []leader // by partition
-	replicas int      // of partition 0
-	missing  int      // refreshes in a row that did not know the topic
+	leaders  []leader  // by partition
+	replicas int       // of partition 0
+	missing  int       // refreshes in a row that did not know the topic
+	since    time.Time // of the first of them
 }
 
 // A cluster is the raw view of one Kafka cluster: its topics and leaders, and
@@ -102,7 +107,10 @@ func (c *cluster) refresh(ctx context.Context, seen int) (int, error) {
 	defer c.mu.Unlock()
 	for name, t := range topics {
 		if t.gone() {
-			t.missing = c.topics[name].missing + 1
+			before := c.topics[name]
+			if t.missing, t.since = before.missing+1, before.since; t.missing == 1 {
+				t.since = time.Now()
+			}
 			topics[name] = t
 		}
 	}
@@ -152,6 +160,9 @@ func topicStateOf(t kmsg.MetadataResponseTopic) topicState {
 	return s
 }
 
+// topicGone is the state of a topic that is not there.
+var topicGone = topicState{err: kerr.UnknownTopicOrPartition}
+
 // gone reports whether the cluster says that there is no such topic. A broker
 // that has just started may say so for a moment.
 func (t topicState) gone() bool {
@@ -164,6 +175,13 @@ func (c *cluster) topic(name string) (topicState, bool) {
 	defer c.mu.Unlock()
 	t, ok := c.topics[name]
 	return t, ok
+}
+
+// seen returns the generation of what is known, for refresh.
+func (c *cluster) seen() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.generation
 }
 
 // leader returns a partition's leader as last known, and the generation of
@@ -295,23 +313,34 @@ func (c *cluster) askOffsets(ctx context.Context, node int32, tps []topicPartiti
 	return answers, nil
 }
 
+// settleWithin is how long the log ends of partitions are waited for to come
+// below their high watermarks.
+const settleWithin = 30 * time.Second
+
 // logEnds returns the log ends of partitions as their leaders see them, once
-// all of each is below the high watermark.
+// all of each is below the high watermark; both are asked each time, as a new
+// leader may end lower. Where that does not come about the answer is an error.
 func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPartition]offsetAnswer {
-	ends := c.listOffsets(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
-	for ctx.Err() == nil {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	settled := make(map[topicPartition]offsetAnswer, len(tps))
+	for len(tps) > 0 {
+		ends := c.listOffsets(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
+		highs := c.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
 		var open []topicPartition
-		for tp, high := range c.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset}) {
-			if end := ends[tp]; end.err == nil && high.err == nil && high.offset < end.offset {
+		for _, tp := range tps {
+			end, high := ends[tp], highs[tp]
+			if end.err == nil && high.err == nil && high.offset < end.offset {
+				end.err = fmt.Errorf("offsets from %d on are not replicated: %w", high.offset, kerr.NotEnoughReplicas)
 				open = append(open, tp)
 			}
+			settled[tp] = offsetAnswer{end.offset, cmp.Or(end.err, high.err)}
 		}
-		if tps = open; len(tps) == 0 {
+		if tps = open; pause(ctx, 20*time.Millisecond) != nil {
 			break
 		}
-		_ = pause(ctx, 20*time.Millisecond)
 	}
-	return ends
+	return settled
 }
 
 // retry calls f until it succeeds, fails for good, or the time is up. Before

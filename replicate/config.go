@@ -26,6 +26,11 @@ type Config struct {
 	// start, and ends. Otherwise Run copies until its context ends.
 	Once bool
 
+	// Start is where topics begin that have no book. Partitions that are added
+	// to a topic later, and topics that are created after the flow began, start
+	// at 0 all the same.
+	Start StartPoint
+
 	// Append lists topics that may be written although the target's topic
 	// holds records that the ledger does not know.
 	Append []string
@@ -44,6 +49,19 @@ type Config struct {
 	// ProduceTimeout is how long the target's leader waits for its followers
 	// before it answers that it does not know. Default 30 s.
 	ProduceTimeout time.Duration
+
+	// RefreshInterval is how often the flow looks for new topics and
+	// partitions, changed settings and topics that are gone. Default 30 s.
+	RefreshInterval time.Duration
+
+	// RetryAfter is the pause before a partition that has stopped is tried
+	// again; it doubles with every further stop, up to 64 times that. It does
+	// not apply with Once. Default 10 s.
+	RetryAfter time.Duration
+
+	// RateLimit bounds the bytes of record batches that are fetched in a
+	// second, over all partitions. 0: no bound.
+	RateLimit int64
 
 	Logger   *slog.Logger     // default: nothing is logged
 	Progress func(Progress)   // called about once a second, from one goroutine
@@ -66,6 +84,9 @@ func (c *Config) Validate() error {
 	if len(c.Topics) == 0 {
 		errs = append(errs, errors.New("no topics are given"))
 	}
+	if c.RateLimit < 0 || c.RefreshInterval < 0 || c.RetryAfter < 0 {
+		errs = append(errs, errors.New("a rate limit or an interval is negative"))
+	}
 	if c.Window < 0 || c.Window > 5 {
 		errs = append(errs, fmt.Errorf("window %d is not in [1, 5]", c.Window))
 	}
@@ -84,6 +105,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.ProduceTimeout == 0 {
 		c.ProduceTimeout = 30 * time.Second
+	}
+	if c.RefreshInterval == 0 {
+		c.RefreshInterval = 30 * time.Second
+	}
+	if c.RetryAfter == 0 {
+		c.RetryAfter = 10 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +17,9 @@ import (
 	"apograph/ledger"
 )
 
-// A flow is one run of the copier: from source to target, into one ledger.
-type flow struct {
+// A Flow is one run of the copier: from source to target, into one ledger. Its
+// exported methods are safe for concurrent use while it runs.
+type Flow struct {
 	config    Config
 	selection mm2.Selection
 	started   time.Time
@@ -25,21 +28,37 @@ type flow struct {
 	bulk   *cluster // the same cluster through a second client, for bulk fetches
 	target *cluster
 	ledger *ledger.Ledger
-	topics map[string]*topic // by source name
+	topics map[string]*topic     // by source name; the survey's
+	found  map[string]topicState // all topics of the source; the survey's
 	reader *source
 	writer *writer
+	kick   chan struct{} // asks for a survey now; capacity 1
 
 	// ctx ends when nothing new may be begun: the run's context ended, a fatal
 	// error, or all partitions are done. What is in flight is still waited for.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	group  sync.WaitGroup // every goroutine of the run
+	ctx     context.Context
+	outer   context.Context // the run's
+	cancel  context.CancelCauseFunc
+	group   sync.WaitGroup // every goroutine that copies
+	summary Summary
+	err     error
+	ended   chan struct{} // closed when summary and err stand
 
 	toolPool sync.Pool
 
-	mu   sync.Mutex // guards what follows
-	open int        // partitions neither done nor stopped
-	done chan struct{}
+	mu         sync.Mutex                    // guards what follows
+	partitions map[topicPartition]*partition // at work, by source
+	blocked    map[topicPartition]*blocked   // in scope, and without a pair
+	orders     map[topicPartition]ledger.Order
+	warned     map[string]string // warnings said, by what they are about
+	open       int               // partitions neither done nor stopped
+	fatal      error             // that ended the flow
+}
+
+// A blocked is a partition of the flow that could not be given a pair.
+type blocked struct {
+	stop  stopped
+	retry retry
 }
 
 // errFinished is the cause of a flow's end when there is nothing left to do.
@@ -53,55 +72,66 @@ var errFinished = errors.New("all partitions are done")
 // Errors: [*UsageError], [*RefusedError], [*connect.UnreachableError], the
 // ledger's errors, or one that says what could not be written.
 func Run(ctx context.Context, config Config) (Summary, error) {
+	f, err := Start(ctx, config)
+	if err != nil {
+		return Summary{}, err
+	}
+	return f.Wait()
+}
+
+// Start is Run that returns once copying has begun. [Flow.Wait] must be called.
+func Start(ctx context.Context, config Config) (*Flow, error) {
 	config.setDefaults()
 	if err := config.Validate(); err != nil {
-		return Summary{}, &UsageError{err}
+		return nil, &UsageError{err}
 	}
 	selection, err := mm2.ParseSelection(config.Topics, config.TopicsExclude)
 	if err != nil {
-		return Summary{}, &UsageError{err}
+		return nil, &UsageError{err}
 	}
-	f := &flow{config: config, selection: selection, started: config.Now(), topics: map[string]*topic{}, done: make(chan struct{})}
+	f := &Flow{
+		config: config, selection: selection, started: config.Now(), outer: ctx,
+		topics: map[string]*topic{}, kick: make(chan struct{}, 1), ended: make(chan struct{}),
+		partitions: map[topicPartition]*partition{}, blocked: map[topicPartition]*blocked{},
+		orders: map[topicPartition]ledger.Order{}, warned: map[string]string{},
+	}
 	f.toolPool.New = func() any { return &tools{} }
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
-	defer f.cancel(nil)
-	defer f.close()
-	if err := f.prepare(); err != nil {
-		return Summary{}, err
+	candidates, err := f.prepare()
+	if err != nil {
+		f.cancel(nil)
+		f.close()
+		return nil, err
 	}
-	return f.run(ctx)
+	go f.run(candidates)
+	return f, nil
+}
+
+// Wait returns when the flow has ended and its ledger is closed.
+func (f *Flow) Wait() (Summary, error) {
+	<-f.ended
+	return f.summary, f.err
 }
 
 // prepare does everything up to the first byte copied: clusters, ledger,
 // topics, pairs.
-func (f *flow) prepare() error {
+func (f *Flow) prepare() ([]*candidate, error) {
 	if err := f.openLedgerIfExists(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.connect(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.checkIdentity(); err != nil {
-		return err
+		return nil, err
 	}
-	if err := f.discover(); err != nil {
-		return err
-	}
-	if err := f.inspectTargets(); err != nil {
-		return err
-	}
-	if err := f.createLedger(); err != nil {
-		return err
-	}
-	if err := f.createTopics(); err != nil {
-		return err
-	}
-	return f.openPairs()
+	f.loadOrders()
+	return f.firstSurvey()
 }
 
 // connect dials both clusters. Acks and isolation are set here although raw
 // requests carry their own.
-func (f *flow) connect() (err error) {
+func (f *Flow) connect() (err error) {
 	options := []kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks()), kgo.FetchIsolationLevel(kgo.ReadCommitted())}
 	if f.source, err = openCluster(f.ctx, f.config.Source, options...); err != nil {
 		return err
@@ -113,7 +143,7 @@ func (f *flow) connect() (err error) {
 	return err
 }
 
-func (f *flow) close() {
+func (f *Flow) close() {
 	for _, c := range []*cluster{f.source, f.bulk, f.target} {
 		if c != nil {
 			c.close()
@@ -126,95 +156,186 @@ func (f *flow) close() {
 	}
 }
 
-// run copies.
-func (f *flow) run(ctx context.Context) (Summary, error) {
-	partitions := f.partitions()
-	f.open = len(partitions)
-	f.reader = &source{
-		tail: f.source, bulk: f.bulk, budget: newBudget(f.config.MemoryBytes), now: f.config.Now,
-		needLeader: make(chan struct{}, 1), parts: partitions, loops: map[loopKey]chan struct{}{},
-	}
+// run copies, until the flow ends.
+func (f *Flow) run(candidates []*candidate) {
+	defer close(f.ended)
+	defer f.close()
+	defer f.cancel(nil)
+	f.reader = newSource(f)
 	f.writer = &writer{flow: f, cluster: f.target, queues: map[int32]*queue{}}
 
-	commits, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
+	commits, stopCommits := context.WithCancel(context.WithoutCancel(f.outer))
 	defer stopCommits()
 	committed := make(chan error, 1)
 	go func() { committed <- f.ledger.CommitLoop(commits) }()
 	f.group.Go(func() { f.reader.run(f.ctx, f.checkSources) })
+	f.begin(candidates)
 	f.group.Go(f.watch)
-	for _, p := range partitions {
-		p.post(event{begin: true})
+	if !f.config.Once {
+		f.group.Go(f.survey)
 	}
 	select {
-	case <-f.done:
-		f.cancel(errFinished)
 	case err := <-committed:
-		f.cancel(fmt.Errorf("commit the ledger: %w", err))
+		f.commitFailed(err)
 		committed <- nil
 	case <-f.ctx.Done():
 	}
 	f.group.Wait()
 	stopCommits()
 	if err := <-committed; err != nil {
-		f.cancel(fmt.Errorf("commit the ledger: %w", err))
+		f.commitFailed(err)
 	}
-	summary := f.summarize(partitions)
-	if cause := context.Cause(f.ctx); !errors.Is(cause, errFinished) {
-		return summary, cause
+	f.summary = f.summarize()
+	switch cause := context.Cause(f.ctx); {
+	case f.fatal != nil: // also behind a signal, or when all else was done
+		f.err = f.fatal
+	case !errors.Is(cause, errFinished):
+		f.err = cause
 	}
-	return summary, nil
 }
 
-// partitions returns every partition of the flow.
-func (f *flow) partitions() []*partition {
-	var all []*partition
-	for _, t := range f.sortedTopics() {
-		all = append(all, t.partitions...)
-	}
-	return all
+func (f *Flow) commitFailed(err error) {
+	_ = f.fail(fmt.Errorf("commit the ledger: %w", err))
 }
 
-// fail ends the flow because of an error that is not one partition's.
-func (f *flow) fail(err error) { f.cancel(err) }
+// begin sets candidates to work.
+func (f *Flow) begin(candidates []*candidate) {
+	var fresh []*partition
+	f.mu.Lock()
+	for _, c := range candidates {
+		tp := c.source()
+		if c.pair.ID == 0 {
+			f.block(tp, c.stop)
+			continue
+		}
+		delete(f.blocked, tp)
+		p := f.newPartition(c)
+		f.partitions[tp] = p
+		fresh = append(fresh, p)
+	}
+	f.open += len(fresh)
+	idle := f.open == 0
+	f.mu.Unlock()
+	f.reader.add(fresh)
+	for _, p := range fresh {
+		p.post(event{begin: true})
+	}
+	if idle {
+		f.finished()
+	}
+}
+
+// block notes that a partition cannot be given a pair. f.mu is held.
+func (f *Flow) block(tp topicPartition, stop *stopped) {
+	b := f.blocked[tp]
+	if b == nil {
+		b = &blocked{}
+		f.blocked[tp] = b
+	}
+	if stop == nil {
+		stop = &stopped{reason: StopUnavailable, detail: "the partition's offsets are not known yet"}
+	}
+	if b.stop != *stop {
+		f.config.Logger.Warn("partition stopped", "partition", tp.String(), "reason", string(stop.reason), "detail", stop.detail)
+	}
+	b.stop = *stop
+	b.retry.failed(f.now(), f.config.RetryAfter, stop.reason)
+}
+
+// sorted returns the partitions at work, by name and number.
+func (f *Flow) sorted() []*partition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.SortedFunc(maps.Values(f.partitions), func(a, b *partition) int { return a.source.compare(b.source) })
+}
+
+// atWork reports whether the flow has a partition for a source partition.
+func (f *Flow) atWork(tp topicPartition) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.partitions[tp] != nil
+}
+
+// due reports whether a partition of a topic is to be set to work: it is new,
+// or the pause after it could not be has passed.
+func (f *Flow) due(t *topic) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range max(len(t.source.leaders), 1) {
+		tp := topicPartition{t.name, int32(i)}
+		b := f.blocked[tp]
+		if f.partitions[tp] == nil && !t.recreated && (b == nil || !f.now().Before(b.retry.at)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fail ends the flow because of an error that is not one partition's, and
+// returns it. The first one is what the run ends with, whatever else ended it.
+func (f *Flow) fail(err error) error {
+	f.mu.Lock()
+	if f.fatal == nil {
+		f.fatal = err
+	}
+	f.mu.Unlock()
+	f.cancel(err)
+	return err
+}
+
+// finished ends a run that has an end.
+func (f *Flow) finished() {
+	if f.config.Once && f.ctx.Err() == nil {
+		f.cancel(errFinished)
+	}
+}
 
 // draining reports whether nothing new may be begun.
-func (f *flow) draining() bool { return f.ctx.Err() != nil }
+func (f *Flow) draining() bool { return f.ctx.Err() != nil }
 
-func (f *flow) now() time.Time { return f.config.Now() }
+func (f *Flow) now() time.Time { return f.config.Now() }
 
 // left says that a partition is done or stopped.
-func (f *flow) left(p *partition) {
-	if p.phase == phaseStopped {
-		f.config.Logger.Warn("partition stopped", "partition", p.source.String(), "offset", p.stop.offset,
+func (f *Flow) left(p *partition) {
+	if p.phase == phaseStopped && !p.replaced {
+		f.warnOnce("stop "+p.source.String(), "partition stopped", "partition", p.source.String(), "offset", p.stop.offset,
 			"reason", string(p.stop.reason), "detail", p.stop.detail)
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.open--
-	if f.open == 0 && f.config.Once {
-		close(f.done)
+	idle := f.open == 0
+	f.mu.Unlock()
+	if idle {
+		f.finished()
 	}
 }
 
 // tools lends buffers for reading and encoding batches.
-func (f *flow) tools() *tools {
+func (f *Flow) tools() *tools {
 	t := f.toolPool.Get().(*tools)
 	t.decoder.MaxBytes = maxBodyBytes
 	return t
 }
 
-func (f *flow) giveBack(t *tools) { f.toolPool.Put(t) }
+func (f *Flow) giveBack(t *tools) { f.toolPool.Put(t) }
+
+// confirmEvery is how old what was last seen of an idle partition may become
+// before it is recorded that it still holds.
+const confirmEvery = 30 * time.Second
 
 // watch reports progress, and stops partitions that get nowhere although their
 // end is set.
-func (f *flow) watch() {
+func (f *Flow) watch() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			if f.config.Once {
-				f.reader.expire(f.config.UnavailableAfter)
+			f.reader.expire(f.config.UnavailableAfter)
+			f.reader.wakeSleepers()
+			if !f.config.Once {
+				f.retryStopped()
+				f.reader.confirm(confirmEvery)
 			}
 			f.config.Progress(f.progress())
 		case <-f.ctx.Done():
@@ -223,20 +344,15 @@ func (f *flow) watch() {
 	}
 }
 
-// unavailable reports whether a partition has tried long enough.
-func (f *flow) unavailable(p *partition) bool {
-	return f.config.Once && f.now().Sub(p.progress) > f.config.UnavailableAfter
-}
-
 // stale reports whether records of a time may be older than half of what the
 // target remembers of a producer (producer.id.expiration.ms, one day by
 // default): state of such data may vanish at any check.
-func (f *flow) stale(timestamp int64) bool {
+func (f *Flow) stale(timestamp int64) bool {
 	return timestamp < f.now().Add(-12*time.Hour).UnixMilli()
 }
 
 // saw records what a fetch answer said about the source's log.
-func (f *flow) saw(p *partition, b bounds) {
+func (f *Flow) saw(p *partition, b bounds) {
 	p.remaining.Store(max(b.lastStable-p.asm.pos, 0))
 	err := f.ledger.SetState(p.pair.ID, ledger.State{
 		LogStart: b.logStart, LastStable: b.lastStable, HighWatermark: b.highWatermark,
@@ -264,3 +380,7 @@ func (c *cluster) initProducer(ctx context.Context) (id int64, epoch int16, err 
 	}
 	return id, epoch, nil
 }
+
+// Ledger returns the flow's ledger, for reading. It is closed when the flow has
+// ended.
+func (f *Flow) Ledger() *ledger.Ledger { return f.ledger }

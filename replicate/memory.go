@@ -79,3 +79,12 @@ func (p *pin) release() {
 		p.budget.adjust(-p.bytes)
 	}
 }
+
+// hold counts a unit that was encoded anew as held data until it is booked. It
+// does not wait for room: what it was made of is given back in its place.
+func (s *source) hold(u *unit) {
+	if u.pin == nil && len(u.batch) > 0 {
+		s.budget.adjust(int64(len(u.batch)))
+		u.pin = newPin(s.budget, int64(len(u.batch)))
+	}
+}

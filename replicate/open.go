@@ -2,10 +2,10 @@ package replicate
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +20,7 @@ const lockTimeout = 2 * time.Second
 
 // openLedgerIfExists opens the flow's ledger first: if another instance holds
 // it, or it is damaged, nothing else is worth doing.
-func (f *flow) openLedgerIfExists() error {
+func (f *Flow) openLedgerIfExists() error {
 	l, err := ledger.Open(f.config.LedgerPath, ledger.Options{Now: f.config.Now, LockTimeout: lockTimeout})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -31,7 +31,7 @@ func (f *flow) openLedgerIfExists() error {
 
 // checkIdentity refuses a ledger of another flow, and a flow from a cluster to
 // itself.
-func (f *flow) checkIdentity() error {
+func (f *Flow) checkIdentity() error {
 	if f.source.id == f.target.id {
 		return usageErrorf("source %s and target %s are the same cluster (id %s)", f.source.alias, f.target.alias, f.source.id)
 	}
@@ -53,7 +53,7 @@ func (f *flow) checkIdentity() error {
 }
 
 // createLedger makes a new ledger, now that the flow is known to be able to run.
-func (f *flow) createLedger() error {
+func (f *Flow) createLedger() error {
 	if f.ledger == nil {
 		l, err := ledger.Create(f.config.LedgerPath, ledger.Identity{
 			SourceAlias: f.source.alias, TargetAlias: f.target.alias,
@@ -67,24 +67,98 @@ func (f *flow) createLedger() error {
 	return f.ledger.SetScope(ledger.Scope{Topics: f.config.Topics, TopicsExclude: f.config.TopicsExclude})
 }
 
-// openPairs makes the flow's partitions. Those without a pair get one, durably
-// and before anything is produced: what is found on the target later can then
-// be told from what others wrote.
-func (f *flow) openPairs() error {
-	for _, t := range f.sortedTopics() {
-		f.makePartitions(t)
+// A candidate is a source partition of the flow that is not at work yet.
+type candidate struct {
+	topic  *topic
+	number int32
+	pair   ledger.Pair // ID 0: it has none
+
+	bounds     *bounds  // of the source; nil unknown
+	logEnd     *int64   // of the target; nil unknown
+	firstSight bool     // below the log start is out of scope
+	opened     bool     // its pair is new
+	counts     counts   // of the generation before, in this run
+	stop       *stopped // it cannot begin
+}
+
+func (c *candidate) source() topicPartition { return topicPartition{c.topic.name, c.number} }
+func (c *candidate) target() topicPartition { return topicPartition{c.topic.target, c.number} }
+
+func (c *candidate) fail(where string, tp topicPartition, err error) {
+	c.stop = &stopped{reason: reasonOf(err), detail: fmt.Sprintf("%s %v: %v", where, tp, err)}
+}
+
+// candidates returns the partitions of topics, from what the source has and
+// what the ledger knows, that are not at work.
+func (f *Flow) candidates(topics []*topic, books map[topicPartition]ledger.Pair) []*candidate {
+	numbers := map[string]map[int32]bool{}
+	for tp := range books {
+		if numbers[tp.topic] == nil {
+			numbers[tp.topic] = map[int32]bool{}
+		}
+		numbers[tp.topic][tp.partition] = true
 	}
-	if err := f.learnBounds(); err != nil {
+	var all []*candidate
+	for _, t := range topics {
+		if numbers[t.name] == nil {
+			numbers[t.name] = map[int32]bool{}
+		}
+		if !t.recreated {
+			for i := range t.source.leaders {
+				numbers[t.name][int32(i)] = true
+			}
+		}
+		if len(numbers[t.name]) == 0 && t.source.err != nil {
+			f.blockTopic(t) // metadata has nothing but an error
+		}
+		for number := range numbers[t.name] {
+			c := &candidate{topic: t, number: number, pair: books[topicPartition{t.name, number}]}
+			if c.stop = t.stop; !f.atWork(c.source()) {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(a.topic.name, b.topic.name), cmp.Compare(a.number, b.number))
+	})
+	return all
+}
+
+// blockTopic notes that the source does not tell of a topic's partitions.
+func (f *Flow) blockTopic(t *topic) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.block(topicPartition{t.name, 0}, &stopped{reason: reasonOf(t.source.err), detail: fmt.Sprintf("source topic %s: %v", t.name, t.source.err)})
+}
+
+// openPairs gives a pair to those candidates that have none, durably and before
+// anything is produced: what is found on the target later can then be told from
+// what others wrote.
+func (f *Flow) openPairs(all []*candidate) error {
+	f.learnBounds(all)
+	f.learnTargetEnds(all)
+	fresh := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
+		return c.pair.ID != 0 || c.stop != nil || c.bounds == nil || c.logEnd == nil
+	})
+	for _, c := range fresh {
+		c.firstSight = c.number < c.topic.existed
+		c.pair = ledger.Pair{
+			SourceTopic: c.topic.name, SourceTopicID: c.topic.source.id,
+			TargetTopic: c.topic.target, TargetTopicID: c.topic.destination.id, Partition: c.number,
+			TargetBase: *c.logEnd,
+		}
+	}
+	if err := f.resolveStarts(fresh); err != nil {
 		return err
 	}
-	fresh := slices.DeleteFunc(f.partitions(), func(p *partition) bool { return p.pair.ID != 0 || p.doom != nil })
+	fresh = slices.DeleteFunc(fresh, func(c *candidate) bool { return c.stop != nil })
 	if len(fresh) == 0 {
 		return nil
 	}
 	id, epoch, err := f.target.initProducer(f.ctx)
 	if code := codeOf(err); code == kerr.ClusterAuthorizationFailed || code == kerr.TopicAuthorizationFailed {
-		for _, p := range fresh {
-			p.doom = &stopped{reason: StopNotAuthorized, detail: "WRITE on the target topic is needed"}
+		for _, c := range fresh {
+			c.stop = &stopped{reason: StopNotAuthorized, detail: "WRITE on the target topic is needed"}
 		}
 		return nil
 	}
@@ -94,138 +168,123 @@ func (f *flow) openPairs() error {
 	return f.openFresh(fresh, ledger.Producer{ID: id, Epoch: epoch})
 }
 
-// openFresh opens pairs for partitions that have none. All share one producer
-// id that nobody used before: sequence numbers count per partition.
-func (f *flow) openFresh(fresh []*partition, producer ledger.Producer) error {
-	var targets []topicPartition
-	for _, p := range fresh {
-		targets = append(targets, p.target)
-	}
-	bases := f.target.logEnds(f.ctx, targets)
-	known := map[string]bool{}
-	for _, pair := range f.ledger.Pairs() {
-		known[pair.SourceTopic] = true
-	}
-	var pairs []ledger.Pair
-	var opened []*partition
-	for _, p := range fresh {
-		base := bases[p.target]
-		if base.err != nil {
-			p.doom = &stopped{reason: f.reasonOf(base.err), detail: fmt.Sprintf("target %v: %v", p.target, base.err)}
-			continue
-		}
-		p.pair.Producer = producer
-		p.pair.TargetBase = base.offset
-		if !known[p.source.topic] { // else added to a topic with a book: it starts at 0
-			p.pair.ScopeStart = p.first.logStart
-			p.asm.firstSight = true
-		}
-		pairs, opened = append(pairs, p.pair), append(opened, p)
+// openFresh opens pairs. All share one producer id that nobody used before:
+// sequence numbers count per partition.
+func (f *Flow) openFresh(fresh []*candidate, producer ledger.Producer) error {
+	pairs := make([]ledger.Pair, len(fresh))
+	for i, c := range fresh {
+		c.pair.Producer = producer
+		pairs[i] = c.pair
 	}
 	ids, err := f.ledger.OpenPairs(pairs)
 	if err != nil {
-		return fmt.Errorf("open pairs: %w", err)
+		return f.fail(fmt.Errorf("open pairs: %w", err))
 	}
-	for i, p := range opened {
-		p.pair, _ = f.ledger.Pair(ids[i])
-		p.producer = p.pair.Producer
-		p.counts.tiles[ledger.BeforeStart] += p.pair.ScopeStart // booked with the opening
+	for i, c := range fresh {
+		c.pair, _ = f.ledger.Pair(ids[i])
+		c.opened = true
 	}
 	return nil
 }
 
-// makePartitions makes a topic's partitions from what the source has and what
-// the ledger knows.
-func (f *flow) makePartitions(t *topic) {
-	numbers := map[int32]bool{}
-	for i := range t.source.leaders {
-		numbers[int32(i)] = true
-	}
-	for _, pair := range f.openBooks() {
-		if pair.SourceTopic == t.name {
-			numbers[pair.Partition] = true
-		}
-	}
-	for number := range numbers {
-		t.partitions = append(t.partitions, f.makePartition(t, number))
-	}
-	slices.SortFunc(t.partitions, func(a, b *partition) int { return int(a.source.partition) - int(b.source.partition) })
-}
-
-func (f *flow) makePartition(t *topic, number int32) *partition {
-	p := &partition{
-		flow:   f,
-		source: topicPartition{t.name, number},
-		target: topicPartition{t.target, number},
-		end:    -1,
-		pair: ledger.Pair{
-			SourceTopic: t.name, SourceTopicID: t.source.id,
-			TargetTopic: t.target, TargetTopicID: t.destination.id, Partition: number,
-		},
-		doom: t.stop,
-	}
-	p.asm = assembler{
-		timestampsReplaced: setting(t.targetSettings, "message.timestamp.type", "CreateTime") == "LogAppendTime",
-		compactPolicy:      contains(setting(t.sourceSettings, "cleanup.policy", "delete"), "compact"),
-		retention:          deletes(t.sourceSettings),
-		joinLimit:          min(joinBytes, f.maxBatchBytes(p)),
-		logStart:           func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
-	}
-	if pair, ok := f.openPair(t.name, number); ok {
-		f.resumePair(t, p, pair)
-	}
-	return p
-}
-
-// resumePair takes up a pair that the ledger has, unless its topics are not
-// those that the book is about.
-func (f *flow) resumePair(t *topic, p *partition, pair ledger.Pair) {
-	p.pair, p.producer = pair, pair.Producer
-	state := f.ledger.State(pair.ID)
-	p.asm.compactSeen = state.CompactSeen
-	if state.SeenMillis > 0 {
-		p.asm.lastKnown = state.SeenMillis
-	}
-	var none ledger.TopicID
-	stop := func(reason StopReason, what string, id, now ledger.TopicID) {
-		p.doom = &stopped{reason: reason, detail: fmt.Sprintf("%s topic %s has id %v, the book is about %v", what, p.source.topic, now, id)}
-	}
-	switch {
-	case p.doom != nil:
-	case t.source.gone():
-		p.doom = &stopped{reason: StopTopicDeleted, detail: "topic " + t.name + " does not exist on the source any more"}
-	case t.destination.gone():
-		p.doom = &stopped{reason: StopTargetDeleted, detail: "topic " + t.target + " does not exist on the target any more"}
-	case pair.SourceTopicID != none && t.source.id != none && pair.SourceTopicID != t.source.id:
-		stop(StopTopicRecreated, "source", pair.SourceTopicID, t.source.id)
-	case pair.TargetTopicID != none && t.destination.id != none && pair.TargetTopicID != t.destination.id:
-		stop(StopTargetRecreated, "target", pair.TargetTopicID, t.destination.id)
-	}
-}
-
-// learnBounds asks the source for the bounds of every partition. With an end to
-// the run, that is the high watermark that a partition has now.
-func (f *flow) learnBounds() error {
-	var all []*partition
+// learnBounds asks the source for the bounds of every candidate. With an end to
+// the run that is the high watermark that a partition has now.
+func (f *Flow) learnBounds(all []*candidate) {
+	var asked []*candidate
 	var tps []topicPartition
-	for _, p := range f.partitions() {
-		if p.doom == nil {
-			all, tps = append(all, p), append(tps, p.source)
+	for _, c := range all {
+		if c.stop == nil && c.topic.source.err == nil {
+			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}
 	starts := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
 	stables := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
 	highs := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
-	for _, p := range all {
-		start, stable, high := starts[p.source], stables[p.source], highs[p.source]
+	for _, c := range asked {
+		start, stable, high := starts[c.source()], stables[c.source()], highs[c.source()]
 		if err := cmp.Or(start.err, stable.err, high.err); err != nil {
-			p.doom = &stopped{reason: f.reasonOf(err), detail: fmt.Sprintf("source %v: %v", p.source, err)}
+			c.fail("source", c.source(), err)
 			continue
 		}
-		p.first = &bounds{start.offset, stable.offset, high.offset}
-		if f.config.Once {
-			p.end = high.offset
+		c.bounds = &bounds{start.offset, stable.offset, high.offset}
+	}
+}
+
+// learnTargetEnds asks the target for the log end of every candidate.
+func (f *Flow) learnTargetEnds(all []*candidate) {
+	asked := map[topicPartition]*candidate{}
+	for _, c := range all {
+		if c.stop == nil && c.topic.destination.err == nil {
+			asked[c.target()] = c
 		}
 	}
-	return context.Cause(f.ctx)
+	for tp, end := range f.target.logEnds(f.ctx, slices.Collect(maps.Keys(asked))) {
+		if c := asked[tp]; end.err == nil {
+			c.logEnd = &end.offset
+		} else {
+			c.fail("target", tp, end.err)
+		}
+	}
+}
+
+// newPartition makes the partition that a candidate becomes.
+func (f *Flow) newPartition(c *candidate) *partition {
+	state := f.ledger.State(c.pair.ID)
+	p := &partition{
+		flow: f, topic: c.topic, pair: c.pair, source: c.source(), target: c.target(),
+		producer: c.pair.Producer, counts: c.counts, end: -1, first: c.bounds, logEnd: c.logEnd, doom: c.stop,
+	}
+	if f.config.Once && c.bounds != nil {
+		p.end = c.bounds.highWatermark
+	}
+	if !f.config.Once && p.doom != nil && p.doom.reason == StopUnavailable {
+		p.doom = nil // it asks again by itself
+	}
+	if c.opened {
+		p.counts.tiles[ledger.BeforeStart] += c.pair.ScopeStart // booked with the opening
+	}
+	p.asm = assembler{
+		firstSight: c.firstSight, compactSeen: state.CompactSeen, lastKnown: max(state.SeenMillis, 0),
+		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
+	}
+	p.learn(c.topic.facts.Load().traits())
+	return p
+}
+
+// learn takes over what the topic's settings say now. A topic that compacted
+// once leaves the holes for ever.
+func (p *partition) learn(t traits) {
+	a := &p.asm
+	a.compactSeen = a.compactSeen || a.compactPolicy
+	p.hollow = t.local
+	a.timestampsReplaced, a.compactPolicy, a.retention, a.joinLimit = t.timestampsReplaced, t.compacts, t.deletes, t.joinLimit
+}
+
+// checkSources stops partitions whose source topic is gone. It runs after each
+// refresh of the source's metadata.
+func (f *Flow) checkSources() {
+	for _, p := range f.sorted() {
+		if stop := p.sourceGone(); stop != nil && p.status().phase == phaseCopy {
+			p.post(event{stop: stop})
+		}
+	}
+}
+
+// tellTraits tells the partitions of topics what has changed of their settings.
+func (f *Flow) tellTraits(topics []*topic) {
+	changed := map[*topic]*traits{}
+	for _, t := range topics {
+		if now := t.facts.Load().traits(); now != t.told {
+			t.told = now
+			changed[t] = &now
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	for _, p := range f.sorted() {
+		if now := changed[p.topic]; now != nil {
+			p.post(event{traits: now})
+		}
+	}
 }

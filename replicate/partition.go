@@ -17,35 +17,52 @@ import (
 //
 // Order within a partition is strict: units are assembled, sent, acknowledged
 // and booked in source order.
+//
+// It has one pair for all its life. Another generation is another partition.
 type partition struct {
-	flow   *flow
+	flow   *Flow
+	topic  *topic
 	pair   ledger.Pair
 	source topicPartition
 	target topicPartition
 	fetch  fetchState // owned by the flow's source
 
-	mu      sync.Mutex // guards inbox and running
+	mu      sync.Mutex // guards inbox, running and view
 	inbox   []event
 	running bool
+	view    view
 
 	producer ledger.Producer
 	phase    phase
 	end      int64 // copy up to here and finish; -1 for ever
 	chunks   []*chunk
 	era      int     // of the chunks that count
-	first    *bounds // seen before the run began; nil once recorded
+	first    *bounds // seen before it was set to work; nil once recorded
+	logEnd   *int64  // of the target, as seen then; nil once used
 	bounds   *bounds // of the last fetch answer since begin
+	seenEnd  int64   // highest end of the source's log that was seen since begin
 	asm      assembler
+	hollow   bool // an empty answer of the source can mean an empty log
 	win      *window
 	adoption *adoption // while the target holds more than the books
-	tries    int       // failed attempts in a row
-	progress time.Time // of the last step forward
+	tries    int       // failed attempts since the last step forward
+	failing  time.Time // of the first of them
 	stop     stopped
+	retry    retry    // of a stopped partition
 	waiting  *Waiting // an open transaction keeps records back
 	counts   counts
 	doom     *stopped // known before it begins: it stops at once
+	halting  *stopped // to stop once what stands before is in the books
+	caughtUp time.Time
+	newest   int64 // time of the newest record in the books, ms; 0 unknown
+	booked   bool  // something, since it began
+	replaced bool  // by a partition of the next generation
+	well     bool  // it is known to go on, since it began
 
 	copied, bytes, remaining atomic.Int64 // for progress
+
+	mayBeHollow atomic.Bool  // see source.hollow
+	deadline    atomic.Int64 // when the next record may be deleted, ms; MaxInt64: unknown or never
 }
 
 // A phase is where a partition is in its life.
@@ -78,12 +95,14 @@ type divergence struct {
 // bounds.
 type event struct {
 	begin      bool
+	traits     *traits // the topic's settings have changed
 	bounds     *bounds
 	chunk      *chunk
 	sent       *unit // answered by answer
 	answer     answer
 	outOfRange *int64 // a fetch of this offset was
 	diverged   *divergence
+	unchanged  bool // nothing is new at the source, as of now
 	stop       *stopped
 }
 
@@ -113,6 +132,8 @@ func (p *partition) run() {
 			p.handle(e)
 		}
 		p.advance()
+		p.recovered()
+		p.publish()
 	}
 }
 
@@ -120,11 +141,17 @@ func (p *partition) handle(e event) {
 	switch {
 	case e.begin:
 		p.begin()
+	case e.traits != nil:
+		p.learn(*e.traits)
 	case e.sent != nil:
 		p.win.answered(e.sent, e.answer)
 	case e.chunk != nil:
 		p.fetched(e)
+	case e.stop != nil && e.stop.reason == StopPaused && p.phase == phaseStopped:
+		p.stop.reason, p.stop.detail = StopPaused, e.stop.detail
 	case p.phase != phaseCopy:
+	case e.unchanged:
+		p.unchanged()
 	case e.outOfRange != nil:
 		p.outOfRange(*e.outOfRange)
 	case e.diverged != nil:
@@ -142,11 +169,27 @@ func (p *partition) fetched(e event) {
 		return
 	}
 	p.bounds = e.bounds
+	p.seenEnd = max(p.seenEnd, e.bounds.highWatermark, e.bounds.lastStable)
+	if p.asm.pos >= e.bounds.highWatermark {
+		p.caughtUp = p.flow.now()
+	}
 	if e.bounds.logStart <= p.asm.pos {
 		p.asm.lastKnown = p.flow.now().UnixMilli()
 	}
 	p.flow.saw(p, *e.bounds)
 	p.chunks = append(p.chunks, e.chunk)
+}
+
+// unchanged notes that what was last seen of the source still holds.
+func (p *partition) unchanged() {
+	if p.bounds == nil {
+		return
+	}
+	if p.asm.pos >= p.bounds.highWatermark {
+		p.caughtUp = p.flow.now()
+	}
+	p.asm.lastKnown = p.flow.now().UnixMilli()
+	p.flow.saw(p, *p.bounds)
 }
 
 // advance does whatever can be done without waiting for an event.
@@ -167,7 +210,7 @@ func (p *partition) advance() {
 			p.send(u)
 			continue
 		}
-		if p.win.room() && p.assemble() {
+		if p.halting == nil && p.win.room() && p.assemble() {
 			continue
 		}
 		p.finish()
@@ -195,6 +238,7 @@ func (p *partition) adoptionOver() bool {
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
 		u.release()
+		p.newest = max(p.newest, u.maxTimestamp)
 		if !p.enter(u.entry) {
 			return false
 		}
@@ -210,11 +254,33 @@ func (p *partition) enter(e ledger.Entry) bool {
 		p.phase = phaseStopped
 		return false
 	}
+	p.booked = true
 	p.counts.add(&e)
 	p.copied.Add(e.Records())
 	p.bytes.Add(e.Bytes)
-	p.progress, p.tries = p.flow.now(), 0
+	p.tries = 0
 	return true
+}
+
+// recovered notes that the partition goes on, once something was booked or
+// there is nothing to book: a beginning alone shows little.
+func (p *partition) recovered() {
+	if p.phase != phaseCopy {
+		return
+	}
+	idle := p.win != nil && p.win.idle() && p.bounds != nil && p.asm.pos >= p.bounds.lastStable
+	if idle {
+		p.tries = 0
+	}
+	if p.well || !p.booked && !idle {
+		return
+	}
+	p.well = true
+	if p.retry.tries > 0 {
+		p.flow.config.Logger.Info("partition goes on", "partition", p.source.String())
+	}
+	p.retry = retry{}
+	p.flow.clearStop(p.source)
 }
 
 // settle does what the window asks for, once nothing is in flight. It reports
@@ -242,19 +308,40 @@ func (p *partition) settle() bool {
 }
 
 // refused deals with a batch that the target will not take as it is: it is
-// split until the record at fault stands alone.
+// split until the record at fault stands alone. A batch that does not have its
+// own checksum any more was damaged in our memory, which is why it was refused:
+// it is fetched again, and never encoded anew.
 func (p *partition) refused(a answer) {
 	u := p.win.head()
-	if u.records == 1 && u.recoded {
-		p.haltAt(u.entry.Source.Start, a.stop, p.flow.explainRefusal(p, u, a))
+	if u == nil {
+		p.win.resume()
 		return
 	}
 	t := p.flow.tools()
 	defer p.flow.giveBack(t)
-	parts, err := t.halve(u)
-	if err != nil {
+	err := checkBatch(u)
+	if err == nil && u.records == 1 && u.recoded {
+		p.haltAt(u.entry.Source.Start, a.stop, p.flow.explainRefusal(p, u, a))
+		return
+	}
+	var parts []*unit
+	if err == nil {
+		parts, err = t.halve(u)
+	}
+	switch {
+	case errors.Is(err, errDamaged):
+		p.flow.config.Logger.Error("a batch was damaged in memory; it is fetched again", "partition", p.source.String(),
+			"offset", u.entry.Source.Start, "error", err)
+		if p.backoff(err.Error()) {
+			p.restart()
+		}
+		return
+	case err != nil:
 		p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
 		return
+	}
+	for _, part := range parts {
+		p.flow.reader.hold(part)
 	}
 	p.win.split(parts...)
 }
@@ -299,7 +386,7 @@ func (p *partition) dealtWith(c *chunk) {
 
 // admit gives u to the window, in pieces if the target would not take it whole.
 func (p *partition) admit(u *unit) {
-	if limit := p.flow.maxBatchBytes(p); len(u.batch) > limit && u.records > 1 {
+	if limit := p.topic.facts.Load().target.maxBatchBytes(); len(u.batch) > limit && u.records > 1 {
 		parts, err := p.asm.tools.halve(u)
 		if err != nil {
 			p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
@@ -311,25 +398,40 @@ func (p *partition) admit(u *unit) {
 		return
 	}
 	u.stale = p.flow.stale(u.maxTimestamp)
+	p.flow.reader.hold(u)
 	p.win.add(u)
 }
 
 func (p *partition) assembleFailed(err error) {
 	var bad *sourceError
 	if errors.As(err, &bad) {
-		p.haltAt(bad.offset, bad.reason, bad.err.Error())
+		p.halting = &stopped{bad.offset, bad.reason, bad.err.Error()}
+		if p.adoption != nil {
+			p.haltAt(bad.offset, bad.reason, bad.err.Error())
+		}
 		return
 	}
 	p.backoff(err.Error())
 }
 
-// reached reports whether the partition has assembled all that it is to copy.
-func (p *partition) reached() bool { return p.end >= 0 && p.asm.settled() >= p.end }
+// reached reports whether the partition has assembled all that it is to copy,
+// and the source has been seen to go that far: books that reach beyond the
+// source's end are no sign of completeness.
+func (p *partition) reached() bool {
+	return p.end >= 0 && p.asm.settled() >= p.end && p.asm.settled() <= p.seenEnd
+}
 
 // finish ends a partition that has come to its end, or to an open transaction
 // behind which that end lies.
 func (p *partition) finish() {
-	if p.phase != phaseCopy || p.end < 0 || !p.win.idle() || p.adoption != nil {
+	if p.phase != phaseCopy || !p.win.idle() || p.adoption != nil {
+		return
+	}
+	if h := p.halting; h != nil {
+		p.haltAt(h.offset, h.reason, h.detail)
+		return
+	}
+	if p.end < 0 {
 		return
 	}
 	switch {
@@ -354,6 +456,8 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
+	p.flow.bookStop(p)
 	p.leave(phaseStopped)
 }
 
@@ -381,28 +485,58 @@ func (p *partition) drop() {
 	}
 }
 
+const (
+	// shedAfter is how many attempts may fail in a row before a partition
+	// waits empty-handed, so that others can use the memory, and begins again.
+	shedAfter = 4
+
+	maxBackoff = 10 * time.Second
+)
+
 // backoff waits before another attempt and learns the target's leaders. It
-// reports false if the partition has stopped instead.
+// reports false if the partition has stopped, or begins again, instead.
 func (p *partition) backoff(detail string) bool {
-	ctx := p.flow.ctx
-	if p.flow.unavailable(p) {
+	if p.tries == 0 {
+		p.failing = p.flow.now()
+	}
+	if p.flow.now().Sub(p.failing) > p.flow.config.UnavailableAfter {
 		p.halt(StopUnavailable, detail)
 		return false
 	}
-	_, generation := p.flow.target.leader(p.target)
-	wait := min(50*time.Millisecond<<min(p.tries, 6), 2*time.Second)
+	generation := p.flow.target.seen()
+	wait := min(50*time.Millisecond<<min(p.tries, 8), maxBackoff)
 	p.tries++
-	if pause(ctx, wait) != nil {
-		return true // draining; the caller looks
+	again := p.tries > shedAfter && p.phase == phaseCopy
+	if again {
+		p.flow.warnOnce("waits "+p.source.String(), "partition makes no progress; it is tried again", "partition", p.source.String(), "detail", detail)
+		p.shed()
 	}
-	if _, err := p.flow.target.refresh(ctx, generation); err != nil {
-		return true
+	if pause(p.flow.ctx, wait) == nil {
+		_, _ = p.flow.target.refresh(p.flow.ctx, generation)
+		if s := p.targetGone(); s != nil {
+			p.halt(s.reason, s.detail)
+			return false
+		}
 	}
-	if reason, detail := p.flow.targetGone(p); reason != "" {
-		p.halt(reason, detail)
-		return false
+	if again {
+		p.post(event{begin: true})
 	}
-	return true
+	return !again
+}
+
+// shed forgets everything that is not in the books. Nothing is in flight.
+func (p *partition) shed() {
+	p.flow.reader.stop(p)
+	p.drop()
+	p.win, p.bounds = nil, nil
+	p.phase = phaseIdle
+}
+
+// restart begins again from the books: what the target holds is found there.
+// Nothing is in flight.
+func (p *partition) restart() {
+	p.shed()
+	p.post(event{begin: true})
 }
 
 // outOfRange deals with a fetch offset that is not in the source's log: the log
@@ -411,12 +545,11 @@ func (p *partition) outOfRange(next int64) {
 	start, end, err := p.flow.sourceRange(p.source)
 	switch {
 	case err != nil && !transient(err):
-		p.halt(p.flow.reasonOf(err), err.Error())
+		p.halt(reasonOf(err), err.Error())
 	case err == nil && start > next:
 		p.chunks = append(p.chunks, &chunk{logStart: start, until: start, era: p.era})
 		p.resumeFetch(start)
-	case err == nil && end < next && p.flow.truncated(p, next):
-		p.halt(StopSourceTruncated, fmt.Sprintf("the source's log was cut below offset %d; it ends at %d", next, end))
+	case err == nil && end < next && p.cut():
 	default: // an election in progress; an end offset alone proves nothing
 		if p.backoff("the source's leader does not know the position yet") {
 			p.resumeFetch(next)

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,35 +15,39 @@ import (
 // Both decide from the target's log itself. Both may hold the partition's
 // goroutine while they ask; nothing is in flight then.
 
-// begin finds out where the books and the target stand and starts to fetch.
+// begin finds out where the books and the target stand and starts to fetch. A
+// partition that has stopped begins again in the same way.
 func (p *partition) begin() {
-	if p.doom != nil {
-		p.stop = *p.doom
-		if p.pair.ID != 0 {
-			p.stop.offset = p.flow.ledger.End(p.pair.ID).Source
-		}
-		p.leave(phaseStopped)
+	if p.phase == phaseCopy || p.phase == phaseDone || p.replaced {
+		return
+	}
+	if p.phase != phaseIdle {
+		p.flow.entered()
+	}
+	p.drop()
+	p.bounds, p.win, p.halting, p.waiting = nil, nil, nil, nil
+	p.booked, p.well = false, false
+	p.phase, p.seenEnd = phaseCopy, 0
+	stop := p.obstacle()
+	if p.accepts(stop) {
+		return
+	}
+	if stop != nil {
+		p.halt(stop.reason, stop.detail)
 		return
 	}
 	end := p.flow.ledger.End(p.pair.ID)
-	p.drop()
-	p.bounds, p.win = nil, nil
-	p.phase, p.progress = phaseCopy, p.flow.now()
 	p.asm.pos = end.Source
 	if p.first != nil {
+		p.seenEnd = p.first.highWatermark
 		p.flow.saw(p, *p.first)
-		p.first = nil
 	}
-	logEnd, err := p.targetEnd()
-	for err != nil {
-		if !transient(err) {
-			p.halt(p.flow.reasonOf(err), fmt.Sprintf("target log end: %v", err))
-			return
-		}
-		if p.flow.draining() || !p.backoff(err.Error()) {
-			return
-		}
-		logEnd, err = p.targetEnd()
+	if p.cut() {
+		return
+	}
+	logEnd, ok := p.knownEnd()
+	if !ok {
+		return
 	}
 	if logEnd < end.Target {
 		p.halt(StopTargetLostRecords, fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, end.Target))
@@ -54,19 +59,68 @@ func (p *partition) begin() {
 		p.newWindow()
 	}
 	p.asm.keepInfos = p.adoption != nil
-	p.resumeFetch(end.Source)
+	p.resumeFetch(p.asm.pos)
+	p.first = nil
+}
+
+// obstacle returns what is known to keep the partition from going on.
+func (p *partition) obstacle() *stopped {
+	stop := p.doom
+	p.doom = nil
+	if stop != nil {
+		return stop
+	}
+	if order := p.flow.order(p.source); order.Paused {
+		return &stopped{reason: StopPaused, detail: pausedBy(order)}
+	}
+	return cmp.Or(p.sourceGone(), p.targetGone())
+}
+
+func (p *partition) sourceGone() *stopped {
+	return gone(p.flow.source, p.source.topic, p.pair.SourceTopicID, StopTopicDeleted, StopTopicRecreated)
+}
+
+func (p *partition) targetGone() *stopped {
+	return gone(p.flow.target, p.target.topic, p.pair.TargetTopicID, StopTargetDeleted, StopTargetRecreated)
+}
+
+// knownEnd returns the target's log end: as it was learnt for all partitions
+// at once, else by asking until there is an answer. It reports false if the
+// partition has stopped or the flow ends.
+func (p *partition) knownEnd() (int64, bool) {
+	if end := p.logEnd; end != nil {
+		p.logEnd = nil
+		return *end, true
+	}
+	logEnd, err := p.targetEnd()
+	for err != nil {
+		if !transient(err) {
+			p.halt(reasonOf(err), fmt.Sprintf("target log end: %v", err))
+			return 0, false
+		}
+		if p.flow.draining() || !p.backoff(err.Error()) {
+			return 0, false
+		}
+		logEnd, err = p.targetEnd()
+	}
+	return logEnd, true
 }
 
 // newWindow starts the window behind the books.
 func (p *partition) newWindow() {
 	end := p.flow.ledger.End(p.pair.ID)
 	p.win = newWindow(p.flow.config.Window, end.Target, p.producer.Next(end.Appended))
+	p.skip()
 }
 
 // resumeFetch fetches from offset next on. Chunks at hand stay: they are what
 // stands before it.
 func (p *partition) resumeFetch(next int64) {
-	p.era = p.flow.reader.start(p, next, p.lastEpoch(next), p.end < 0 || next < p.end)
+	behind := p.end < 0 || next < p.end
+	if b := p.first; b != nil {
+		behind = next < b.lastStable
+	}
+	p.era = p.flow.reader.start(p, next, p.lastEpoch(next), behind)
 }
 
 // lastEpoch returns the leader epoch of the batch that ends at source offset
@@ -74,13 +128,60 @@ func (p *partition) resumeFetch(next int64) {
 // broker takes an older one for a sign that its log was cut.
 func (p *partition) lastEpoch(next int64) int32 {
 	e, err := p.flow.ledger.FindSource(p.pair.ID, next-1)
-	if err != nil || e.Source.End != next {
+	if err != nil {
 		return -1
 	}
-	if n := len(e.Gaps); n > 0 && e.Gaps[n-1].Range.End == next {
-		return -1
+	if epoch, end := epochIn(&e); end == next {
+		return epoch
 	}
-	return e.LeaderEpoch
+	return -1
+}
+
+// epochIn returns the leader epoch that an entry knows, and the source offset
+// up to which it holds; -1 if it knows none. Offsets that were compacted away
+// behind the last batch may have had any.
+func epochIn(e *ledger.Entry) (epoch int32, end int64) {
+	end = e.Source.End
+	if n := len(e.Gaps); n > 0 && e.Gaps[n-1].Range.End == end && e.Gaps[n-1].Tile == ledger.Compacted {
+		end = e.Gaps[n-1].Range.Start
+	}
+	return e.LeaderEpoch, end
+}
+
+// epochsBack is how many entries are looked at for a leader epoch.
+const epochsBack = 16
+
+// newestEpoch returns the newest leader epoch that the books know, and the
+// source offset up to which it holds; -1 if there is none near their end.
+func (p *partition) newestEpoch() (epoch int32, end int64) {
+	at := p.flow.ledger.End(p.pair.ID).Source
+	for range epochsBack {
+		e, err := p.flow.ledger.FindSource(p.pair.ID, at-1)
+		if err != nil {
+			break
+		}
+		if epoch, end := epochIn(&e); epoch >= 0 {
+			return epoch, end
+		}
+		at = e.Source.Start
+	}
+	return -1, 0
+}
+
+// cut stops the partition if the source's leader says that its log was cut
+// below the books: the epoch that they know last ended earlier
+// (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing.
+func (p *partition) cut() bool {
+	at, detail := p.flow.cutBelow(p)
+	if detail == "" {
+		return false
+	}
+	if at >= 0 && p.flow.exactOrder(p.source).AcceptTruncated {
+		p.reopen(detail, at)
+		return true
+	}
+	p.halt(StopSourceTruncated, detail)
+	return true
 }
 
 // targetEnd returns the log end of the target's current leader, once all of it
@@ -117,6 +218,10 @@ func (p *partition) reconcile(a answer) {
 		return
 	}
 	if mismatch := p.win.reconciled(tail); mismatch != nil {
+		if mismatch.batch.ours { // cut differently by a process that is gone: compared record by record
+			p.restart()
+			return
+		}
 		p.halt(StopForeignWriter, mismatch.String())
 		return
 	}
@@ -130,8 +235,7 @@ func (m *tailMismatch) String() string {
 	if m.batch.ours {
 		who = "our producer id, but not the next batch"
 	}
-	return fmt.Sprintf("target offset %d holds %d records written by %s; the books end at %d",
-		m.batch.base, m.batch.records, who, m.want)
+	return fmt.Sprintf("target offset %d holds a batch written by %s; the books end at %d", m.batch.base, who, m.want)
 }
 
 // readTail describes the batches in [from, end) of the target's log, up to one

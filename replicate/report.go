@@ -3,6 +3,8 @@ package replicate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -13,7 +15,7 @@ import (
 )
 
 // reasonOf maps an error of a cluster to a reason to stop.
-func (f *flow) reasonOf(err error) StopReason {
+func reasonOf(err error) StopReason {
 	switch codeOf(err) {
 	case kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.GroupAuthorizationFailed:
 		return StopNotAuthorized
@@ -23,32 +25,39 @@ func (f *flow) reasonOf(err error) StopReason {
 
 // explainRefusal says in sizes and settings why the target does not take a
 // record. Brokers say little: one code covers many causes.
-func (f *flow) explainRefusal(p *partition, u *unit, a answer) string {
-	t := f.topics[p.source.topic]
+func (f *Flow) explainRefusal(p *partition, u *unit, a answer) string {
+	target := p.topic.facts.Load().target
 	switch {
 	case a.stop == StopRecordTooLarge:
 		return joinDetail(fmt.Sprintf("a batch with only this record has %d bytes, the target topic's max.message.bytes is %s, segment.bytes %s",
-			len(u.batch), setting(t.targetSettings, "max.message.bytes", "unknown"), setting(t.targetSettings, "segment.bytes", "unknown")), a.detail)
-	case a.detail != "" && codeNamed(a.detail, kerr.InvalidTimestamp):
+			len(u.batch), target.get("max.message.bytes", "unknown"), target.get("segment.bytes", "unknown")), a.detail)
+	case strings.HasPrefix(a.detail, kerr.InvalidTimestamp.Message):
 		age := f.now().Sub(time.UnixMilli(u.maxTimestamp)).Round(time.Second)
 		return joinDetail(fmt.Sprintf("the record's time is %s (%v ago); the target topic has message.timestamp.before.max.ms=%s, message.timestamp.after.max.ms=%s",
 			time.UnixMilli(u.maxTimestamp).UTC().Format(time.RFC3339), age,
-			setting(t.targetSettings, "message.timestamp.before.max.ms", "unknown"),
-			setting(t.targetSettings, "message.timestamp.after.max.ms", "unknown")), a.detail)
-	case contains(setting(t.targetSettings, "cleanup.policy", "delete"), "compact"):
-		return joinDetail("the target topic has cleanup.policy=compact and takes only records with a key", a.detail)
+			target.get("message.timestamp.before.max.ms", "unknown"),
+			target.get("message.timestamp.after.max.ms", "unknown")), a.detail)
+	case target.compacts() && p.flow.keyless(u):
+		return joinDetail("the record has no key, and the target topic has cleanup.policy=compact", a.detail)
 	}
 	return a.detail
 }
 
-func codeNamed(detail string, code *kerr.Error) bool {
-	return len(detail) >= len(code.Message) && detail[:len(code.Message)] == code.Message
+// keyless reports whether a record of u has no key.
+func (f *Flow) keyless(u *unit) (found bool) {
+	t := f.tools()
+	defer f.giveBack(t)
+	err := t.each(u.batch, func(r *recordbatch.Record, _ int64) error {
+		found = found || r.Key == nil
+		return nil
+	})
+	return found && err == nil
 }
 
 // openTransaction describes the transaction that keeps records of a source
 // partition back: it begins at the last stable offset, where its first batch
 // names producer and time. Reading that batch needs no right but READ.
-func (f *flow) openTransaction(p *partition, lastStable int64) *Waiting {
+func (f *Flow) openTransaction(p *partition, lastStable int64) *Waiting {
 	w := &Waiting{
 		Topic: p.source.topic, Partition: p.source.partition, Offset: lastStable,
 		ProducerID: -1, Behind: p.bounds.highWatermark - lastStable,
@@ -104,28 +113,25 @@ func (c *cluster) read(ctx context.Context, tp topicPartition, id ledger.TopicID
 }
 
 // progress adds up where the partitions are.
-func (f *flow) progress() Progress {
-	var p Progress
-	f.mu.Lock()
-	open := f.open
-	f.mu.Unlock()
-	for _, part := range f.reader.parts {
-		p.Partitions++
+func (f *Flow) progress() Progress {
+	parts := f.sorted()
+	p := Progress{Partitions: len(parts)}
+	for _, part := range parts {
 		p.Copied += part.copied.Load()
 		p.Bytes += part.bytes.Load()
 		p.Remaining += part.remaining.Load()
 	}
-	p.Finished = p.Partitions - open
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p.Partitions += len(f.blocked)
+	p.Finished = len(parts) - f.open + len(f.blocked)
 	return p
 }
 
 // bookReaches reports whether a partition's committed book comes to its end:
 // the one that the run was given, else the last high watermark seen. What the
 // books say counts, not what a partition says of itself.
-func (f *flow) bookReaches(p *partition) bool {
-	if p.pair.ID == 0 {
-		return false
-	}
+func (f *Flow) bookReaches(p *partition) bool {
 	end := p.end
 	if end < 0 {
 		end = f.ledger.State(p.pair.ID).HighWatermark
@@ -134,35 +140,45 @@ func (f *flow) bookReaches(p *partition) bool {
 }
 
 // summarize adds up a run that has ended.
-func (f *flow) summarize(partitions []*partition) Summary {
+func (f *Flow) summarize() Summary {
+	partitions := f.sorted()
 	s := Summary{
 		SourceAlias: f.source.alias, TargetAlias: f.target.alias,
-		Topics: len(f.topics), Partitions: len(partitions),
-		Complete: true, Elapsed: f.now().Sub(f.started),
+		Topics: len(f.topics), Partitions: len(partitions) + len(f.blocked),
+		Complete: len(f.blocked) == 0, Elapsed: f.now().Sub(f.started),
+	}
+	for tp, b := range f.blocked {
+		s.Stopped = append(s.Stopped, Stopped{tp.topic, tp.partition, 0, b.stop.reason, b.stop.detail})
 	}
 	for _, p := range partitions {
-		for tile, n := range p.counts.tiles {
-			s.Tiles[tile] += n
-		}
-		s.Bytes += p.counts.bytes
-		if p.phase == phaseStopped {
-			s.Stopped = append(s.Stopped, Stopped{p.source.topic, p.source.partition, p.stop.offset, p.stop.reason, p.stop.detail})
-		}
-		if !f.bookReaches(p) {
-			s.Complete = false
-		}
-		if p.waiting != nil {
-			s.Waiting = append(s.Waiting, *p.waiting)
-			s.BehindOpenTransaction += p.waiting.Behind
-		}
-		if p.pair.ID != 0 {
-			for tile, n := range f.ledger.Totals(p.pair.ID).Tiles {
-				if ledger.Tile(tile).Bad() {
-					s.BadTiles += n
-				}
-			}
-		}
+		f.addTo(&s, p)
 	}
+	slices.SortFunc(s.Stopped, func(a, b Stopped) int {
+		return topicPartition{a.Topic, a.Partition}.compare(topicPartition{b.Topic, b.Partition})
+	})
 	s.Complete = s.Complete && s.BadTiles == 0
 	return s
+}
+
+// addTo adds one partition to a summary.
+func (f *Flow) addTo(s *Summary, p *partition) {
+	for tile, n := range p.counts.tiles {
+		s.Tiles[tile] += n
+	}
+	s.Bytes += p.counts.bytes
+	if p.phase == phaseStopped && p.stop.reason != "" {
+		s.Stopped = append(s.Stopped, Stopped{p.source.topic, p.source.partition, p.stop.offset, p.stop.reason, p.stop.detail})
+	}
+	if !f.bookReaches(p) || p.phase == phaseStopped {
+		s.Complete = false
+	}
+	if p.waiting != nil {
+		s.Waiting = append(s.Waiting, *p.waiting)
+		s.BehindOpenTransaction += p.waiting.Behind
+	}
+	for tile, n := range f.ledger.Totals(p.pair.ID).Tiles {
+		if ledger.Tile(tile).Bad() {
+			s.BadTiles += n
+		}
+	}
 }

@@ -2,47 +2,16 @@ package replicate
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"apograph/internal/recordbatch"
-	"apograph/ledger"
+	"apograph/internal/pace"
 )
 
 // queueBytes is how much of a partition may be fetched and not yet assembled;
 // beyond it the partition is not fetched.
 const queueBytes = 2 << 20
-
-// A pace says how a loop fetches.
-type pace struct {
-	wait       time.Duration // at the broker, while there is nothing
-	partitions int           // in one request
-	bytes      int64         // of one partition
-	reserve    int64         // of the budget, before the request
-	limit      int64         // of the whole answer
-}
-
-var (
-	// tailPace waits for partitions that are caught up: many, with little each.
-	tailPace = pace{wait: 500 * time.Millisecond, partitions: 1 << 20, bytes: 64 << 10, reserve: 1 << 20, limit: 4 << 20}
-
-	// bulkPace drains partitions that are behind. Its limit lies above what
-	// the partitions may bring together, so that each gets its share.
-	bulkPace = pace{wait: 50 * time.Millisecond, partitions: 8, bytes: 1 << 20, reserve: 8 << 20, limit: 16 << 20}
-)
-
-const (
-
-	// emptyAnswers is how often in a row a partition asked alone must answer
-	// with nothing, although its log goes on, before the rest is held to be
-	// empty: LocalLog.read returns nothing only when no batch follows.
-	emptyAnswers = 3
-)
 
 // A source reads the flow's partitions raw: whole record batches, committed
 // data only, in order. Per leader there are two loops, each with a connection
@@ -50,15 +19,21 @@ const (
 // once, tail waits at the broker for those that are caught up.
 //
 // A partition is fetched only while its queue and the memory budget have room.
+// It stands in the line of one loop, is part of one request, or belongs to the
+// session of one tail loop; or it waits for room, or for a leader.
 type source struct {
 	tail, bulk *cluster // the same cluster through two clients
-	budget     *budget
+	budget     *budget  // of bulk fetches
+	tailBudget *budget
+	limit      *pace.Limiter // nil: none
+	rate       int64         // of limit, bytes a second
 	needLeader chan struct{} // asks refreshLoop for metadata; capacity 1
 	now        func() time.Time
 
 	mu    sync.Mutex
-	parts []*partition
-	loops map[loopKey]chan struct{} // to wake an idle loop; capacity 1
+	ctx   context.Context // of run; nil before
+	parts map[*partition]struct{}
+	loops map[loopKey]*fetchLoop
 	group sync.WaitGroup
 }
 
@@ -67,28 +42,59 @@ type loopKey struct {
 	bulk bool
 }
 
+// A fetchLoop sends one fetch after the other to one broker. Guarded by
+// source.mu, but for the channel.
+type fetchLoop struct {
+	key     loopKey
+	woken   chan struct{} // that there is something to do; capacity 1
+	line    []*partition  // to be fetched, in order
+	session *session      // of a tail loop
+}
+
 // fetchState is a partition as its source sees it. Guarded by source.mu.
 type fetchState struct {
 	active  bool
 	era     int   // counts resets: answers to older fetches are dropped
 	next    int64 // offset to fetch
 	epoch   int32 // leader epoch of the batch before next, -1 unknown
-	flying  bool
-	queued  int  // bytes handed over and not yet assembled
-	behind  bool // the log is known to hold more
-	empties int  // empty answers in a row while behind
-	stale   int  // generation of leader knowledge that proved wrong; 0 none
-	lastOK  time.Time
+	flying  bool  // part of a bulk request
+	inLine  bool
+	session *session // that it belongs to
+	queued  int      // bytes handed over and not yet assembled
+	behind  bool     // the log is known to hold more
+	empties int      // empty answers in a row while behind
+	stale   int      // generation of leader knowledge that proved wrong; 0 none
+
+	asleep  time.Time // not to be asked before; zero: at any time
+	lastOK  time.Time // of the last answer without an error
+	failing time.Time // since when there has been none, though it was asked; zero: it goes well
+	trouble string    // what the last answer was
 }
 
-// hungry reports whether p wants to be fetched by the loop.
-func (s *source) hungry(p *partition, key loopKey) bool {
-	f := &p.fetch
-	if !f.active || f.flying || f.queued >= queueBytes || f.behind != key.bulk {
-		return false
+func newSource(f *Flow) *source {
+	return &source{
+		tail: f.source, bulk: f.bulk, now: f.config.Now,
+		budget: newBudget(f.config.MemoryBytes * 7 / 8), tailBudget: newBudget(f.config.MemoryBytes / 8),
+		limit: pace.New(f.config.RateLimit), rate: f.config.RateLimit,
+		needLeader: make(chan struct{}, 1), parts: map[*partition]struct{}{}, loops: map[loopKey]*fetchLoop{},
 	}
-	l, generation := s.tail.leader(p.source)
-	return l.node == key.node && generation > f.stale
+}
+
+// add makes partitions known. They are fetched once started.
+func (s *source) add(parts []*partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		s.parts[p] = struct{}{}
+	}
+}
+
+// remove forgets a partition.
+func (s *source) remove(p *partition) {
+	s.stop(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.parts, p)
 }
 
 // start makes p fetch from offset next on. epoch is the leader epoch of what
@@ -97,12 +103,14 @@ func (s *source) hungry(p *partition, key loopKey) bool {
 // It returns the era that the chunks of this start carry.
 func (s *source) start(p *partition, next int64, epoch int32, behind bool) int {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	f := &p.fetch
-	*f = fetchState{active: true, era: f.era + 1, next: next, epoch: epoch, behind: behind, lastOK: s.now()}
-	era := f.era
-	s.mu.Unlock()
-	s.wake()
-	return era
+	*f = fetchState{
+		active: true, era: f.era + 1, next: next, epoch: epoch, behind: behind, lastOK: s.now(),
+		inLine: f.inLine, session: f.session,
+	}
+	s.settle(p)
+	return f.era
 }
 
 // stop makes p fetch no more; answers on their way are dropped.
@@ -111,27 +119,97 @@ func (s *source) stop(p *partition) {
 	defer s.mu.Unlock()
 	p.fetch.active = false
 	p.fetch.era++
+	s.settle(p)
 }
 
 // taken says that a chunk of p has been dealt with.
 func (s *source) taken(p *partition, c *chunk) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p.fetch.era == c.era {
 		p.fetch.queued -= len(c.data)
+		s.settle(p)
 	}
-	s.mu.Unlock()
-	s.wake()
 }
 
-// wake makes idle loops look for work.
-func (s *source) wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.loops {
-		select {
-		case c <- struct{}{}:
-		default:
+// settle puts p where its state belongs after a change: its session is told,
+// or it gets in line. s.mu is held.
+func (s *source) settle(p *partition) {
+	f := &p.fetch
+	if f.session != nil {
+		f.session.touch(p)
+		s.wake(f.session.loop)
+		return
+	}
+	if f.inLine || f.flying || !s.hungry(p) || s.now().Before(f.asleep) {
+		return
+	}
+	l, generation := s.tail.leader(p.source)
+	if l.node < 0 || generation <= f.stale {
+		s.trouble(p, "it has no leader")
+		s.askLeaders()
+		return
+	}
+	f.inLine = true
+	loop := s.loop(loopKey{l.node, f.behind})
+	loop.line = append(loop.line, p)
+	s.wake(loop)
+}
+
+// trouble notes that p, though asked, gives no data. s.mu is held.
+func (s *source) trouble(p *partition, what string) {
+	f := &p.fetch
+	if f.failing.IsZero() {
+		f.failing, f.trouble = s.now(), what
+	}
+}
+
+// hungry reports whether p is to be fetched.
+func (s *source) hungry(p *partition) bool { return p.fetch.active && p.fetch.queued < queueBytes }
+
+// belongs reports whether p is to be fetched by the loop.
+func (s *source) belongs(p *partition, key loopKey) bool {
+	l, generation := s.tail.leader(p.source)
+	return s.hungry(p) && p.fetch.behind == key.bulk && l.node == key.node && generation > p.fetch.stale
+}
+
+// loop returns a broker's loop, which is started if there is none.
+func (s *source) loop(key loopKey) *fetchLoop {
+	l := s.loops[key]
+	if l == nil {
+		l = &fetchLoop{key: key, woken: make(chan struct{}, 1)}
+		s.loops[key] = l
+		if s.ctx != nil {
+			s.launch(l)
 		}
+	}
+	return l
+}
+
+func (s *source) launch(l *fetchLoop) {
+	ctx := s.ctx
+	if l.key.bulk {
+		s.group.Go(func() { s.drain(ctx, l) })
+		return
+	}
+	l.session = &session{loop: l, members: map[*partition]asked{}}
+	s.group.Go(func() { s.listen(ctx, l) })
+}
+
+func (s *source) wake(l *fetchLoop) {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+// idle waits until the loop is woken. It reports false when ctx ends.
+func (l *fetchLoop) idle(ctx context.Context) bool {
+	select {
+	case <-l.woken:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -145,13 +223,23 @@ func (s *source) askLeaders() {
 
 // run fetches until ctx ends and all its goroutines have.
 func (s *source) run(ctx context.Context, changed func()) {
+	s.mu.Lock()
+	s.ctx = ctx
+	for _, l := range s.loops {
+		s.launch(l)
+	}
+	s.mu.Unlock()
 	s.group.Go(func() { s.refreshLoop(ctx, changed) })
 	s.askLeaders()
 	<-ctx.Done()
+	s.mu.Lock()
+	s.ctx = nil // no loop is started any more
+	s.mu.Unlock()
 	s.group.Wait()
 }
 
-// refreshLoop learns leaders when asked to and starts loops for new ones.
+// refreshLoop learns leaders when asked to and puts partitions where they now
+// belong.
 func (s *source) refreshLoop(ctx context.Context, changed func()) {
 	for wait := 100 * time.Millisecond; ; {
 		select {
@@ -159,18 +247,16 @@ func (s *source) refreshLoop(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		}
-		_, generation := s.tail.leader(topicPartition{})
-		if _, err := s.tail.refresh(ctx, generation); err != nil {
+		_, err := s.tail.refresh(ctx, s.tail.seen())
+		if err == nil {
+			changed()
+			s.settleAll()
+		}
+		if len(s.needLeader) > 0 || err != nil {
 			s.askLeaders()
 			wait = min(2*wait, 2*time.Second)
 		} else {
 			wait = 100 * time.Millisecond
-			changed()
-			s.ensureLoops(ctx)
-			s.wake()
-		}
-		if s.leaderless() {
-			s.askLeaders()
 		}
 		if pause(ctx, wait) != nil {
 			return
@@ -178,283 +264,99 @@ func (s *source) refreshLoop(ctx context.Context, changed func()) {
 	}
 }
 
-// expire stops partitions that had no answer for longer than limit.
+// settleAll puts every partition where it belongs: leaders may have changed.
+func (s *source) settleAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.parts {
+		s.settle(p)
+	}
+}
+
+// expire stops partitions that were asked for longer than limit and gave
+// nothing.
 func (s *source) expire(limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if f := &p.fetch; f.active && f.queued == 0 && s.now().Sub(f.lastOK) > limit {
-			f.lastOK = s.now()
-			p.post(event{stop: &stopped{reason: StopUnavailable, detail: "no answer from the source's leader"}})
+	for p := range s.parts {
+		f := &p.fetch
+		if f.active && !f.failing.IsZero() && s.now().Sub(f.failing) > limit {
+			f.failing = time.Time{}
+			p.post(event{stop: &stopped{reason: StopUnavailable, detail: "the source's leader gives nothing: " + f.trouble}})
 		}
 	}
 }
 
-// leaderless reports whether an active partition has no leader to ask.
-func (s *source) leaderless() bool {
+// wakeSleepers settles partitions whose pause is over.
+func (s *source) wakeSleepers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if l, generation := s.tail.leader(p.source); p.fetch.active && (l.node < 0 || generation <= p.fetch.stale) {
-			return true
+	for p := range s.parts {
+		if f := &p.fetch; !f.asleep.IsZero() && !s.now().Before(f.asleep) {
+			f.asleep = time.Time{}
+			s.settle(p)
 		}
 	}
-	return false
 }
 
-func (s *source) ensureLoops(ctx context.Context) {
+// lastOK returns when p last had an answer without an error. A session's
+// answer leaves out those partitions that nothing has changed of.
+func (s *source) lastOK(p *partition) time.Time {
+	f := &p.fetch
+	if f.session != nil && f.session.lastOK.After(f.lastOK) {
+		return f.session.lastOK
+	}
+	return f.lastOK
+}
+
+// confirm tells partitions that wait at the broker and have no news that what
+// was last seen of them held not longer than age ago.
+func (s *source) confirm(age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		l, _ := s.tail.leader(p.source)
-		for _, bulk := range []bool{false, true} {
-			key := loopKey{l.node, bulk}
-			if l.node < 0 || s.loops[key] != nil {
-				continue
-			}
-			woken := make(chan struct{}, 1)
-			s.loops[key] = woken
-			s.group.Go(func() { s.loop(ctx, key, woken) })
+	for p := range s.parts {
+		if f := &p.fetch; f.session != nil && f.active && s.now().Sub(f.session.lastOK) < age && s.now().Sub(f.lastOK) >= age {
+			f.lastOK = f.session.lastOK
+			p.post(event{unchanged: true})
 		}
 	}
 }
 
-// loop sends one fetch after the other to one broker.
-func (s *source) loop(ctx context.Context, key loopKey, woken <-chan struct{}) {
-	cluster, pace := s.tail, tailPace
-	if key.bulk {
-		cluster, pace = s.bulk, bulkPace
-	}
-	for first := 0; ctx.Err() == nil; first++ {
-		if s.budget.reserve(ctx, pace.reserve) != nil {
-			return
-		}
-		request, asked := s.collect(key, first, pace)
-		if len(asked) == 0 {
-			s.budget.adjust(-pace.reserve)
-			select {
-			case <-woken:
-			case <-ctx.Done():
-				return
-			}
-			continue
-		}
-		response, err := cluster.client.Broker(int(key.node)).Request(ctx, request)
-		if err != nil {
-			s.budget.adjust(-pace.reserve)
-			s.failed(asked)
-			if pause(ctx, 100*time.Millisecond) != nil {
-				return
-			}
-			continue
-		}
-		s.deliver(asked, response.(*kmsg.FetchResponse), pace.reserve)
-	}
-}
+// urgentWithin is how near the next record's deletion must be for its partition
+// to go before others.
+const urgentWithin = time.Hour
 
-// An ask is one partition of a fetch request.
-type ask struct {
-	p    *partition
-	era  int
-	next int64
-	solo bool // the only one in its request
-}
-
-// collect builds a fetch of all hungry partitions, starting with another one
-// each time: a broker fills its answer in order. A partition that gave an
-// empty answer although it is behind is asked alone.
-func (s *source) collect(key loopKey, first int, pace pace) (*fetchRequest, []ask) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var asked []ask
-	for i := range s.parts {
-		p := s.parts[(i+first)%len(s.parts)]
-		if !s.hungry(p, key) {
-			continue
+// takeFrom removes up to n partitions from a bulk loop's line: those nearest to
+// losing data to retention first, then those that have waited longest. One
+// that gave an empty answer although it is behind goes alone. s.mu is held.
+func (s *source) takeFrom(l *fetchLoop, n int) (taken []*partition, solo bool) {
+	line := l.line
+	l.line = nil
+	line = slices.DeleteFunc(line, func(p *partition) bool {
+		if s.belongs(p, l.key) {
+			return false
 		}
-		a := ask{p: p, era: p.fetch.era, next: p.fetch.next}
+		p.fetch.inLine = false
+		s.settle(p)
+		return true
+	})
+	soon := s.now().Add(urgentWithin).UnixMilli()
+	slices.SortStableFunc(line, func(a, b *partition) int {
+		return int(min(a.deadline.Load(), soon) - min(b.deadline.Load(), soon))
+	})
+	for i, p := range line {
+		if p.fetch.empties > 0 && i > 0 || i == n {
+			break
+		}
+		taken = append(taken, p)
 		if p.fetch.empties > 0 {
-			a.solo = true
-			asked = []ask{a}
-			break
-		}
-		if asked = append(asked, a); len(asked) == pace.partitions {
+			solo = true
 			break
 		}
 	}
-	request := kmsg.NewPtrFetchRequest()
-	request.ReplicaID = -1
-	request.MaxWaitMillis = int32(pace.wait.Milliseconds())
-	request.MinBytes = 1
-	request.MaxBytes = int32(pace.limit)
-	request.IsolationLevel = 1 // read_committed
-	byID := true
-	topics := map[string]int{}
-	for _, a := range asked {
-		a.p.fetch.flying = true
-		byID = byID && a.p.pair.SourceTopicID != ledger.TopicID{}
-		i, ok := topics[a.p.source.topic]
-		if !ok {
-			i = len(request.Topics)
-			topics[a.p.source.topic] = i
-			t := kmsg.NewFetchRequestTopic()
-			t.Topic, t.TopicID = a.p.source.topic, a.p.pair.SourceTopicID
-			request.Topics = append(request.Topics, t)
-		}
-		request.Topics[i].Partitions = append(request.Topics[i].Partitions, s.fetchPartition(a, pace))
+	l.line = append(l.line, line[len(taken):]...)
+	for _, p := range taken {
+		p.fetch.inLine, p.fetch.flying = false, true
 	}
-	return &fetchRequest{request, byID}, asked
-}
-
-func (s *source) fetchPartition(a ask, pace pace) kmsg.FetchRequestTopicPartition {
-	l, _ := s.tail.leader(a.p.source)
-	fp := kmsg.NewFetchRequestTopicPartition()
-	fp.Partition = a.p.source.partition
-	fp.CurrentLeaderEpoch = l.epoch
-	fp.FetchOffset = a.next
-	fp.LastFetchedEpoch = a.p.fetch.epoch
-	fp.PartitionMaxBytes = int32(pace.bytes)
-	return fp
-}
-
-// failed ends a fetch that had no answer.
-func (s *source) failed(asked []ask) {
-	s.mu.Lock()
-	for _, a := range asked {
-		if a.p.fetch.era == a.era {
-			a.p.fetch.flying = false
-			_, a.p.fetch.stale = s.tail.leader(a.p.source)
-		}
-	}
-	s.mu.Unlock()
-	s.askLeaders()
-}
-
-// deliver hands the parts of an answer to their partitions. Its bytes stay in
-// the budget until the last of them has been dealt with.
-func (s *source) deliver(asked []ask, response *kmsg.FetchResponse, reserved int64) {
-	var bytes int64
-	answers := map[topicPartition]*kmsg.FetchResponseTopicPartition{}
-	names := map[ledger.TopicID]string{}
-	for _, a := range asked {
-		names[a.p.pair.SourceTopicID] = a.p.source.topic
-	}
-	for i := range response.Topics {
-		t := &response.Topics[i]
-		name := t.Topic
-		if name == "" {
-			name = names[ledger.TopicID(t.TopicID)]
-		}
-		for j := range t.Partitions {
-			fp := &t.Partitions[j]
-			bytes += int64(len(fp.RecordBatches))
-			answers[topicPartition{name, fp.Partition}] = fp
-		}
-	}
-	s.budget.adjust(bytes - reserved)
-	pin := newPin(s.budget, bytes)
-	defer pin.release()
-	for _, a := range asked {
-		s.deliverTo(a, answers[a.p.source], pin)
-	}
-}
-
-func (s *source) deliverTo(a ask, answer *kmsg.FetchResponseTopicPartition, pin *pin) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := &a.p.fetch
-	if f.era != a.era {
-		return
-	}
-	f.flying = false
-	if answer == nil {
-		return // a throttled broker leaves partitions out
-	}
-	if answer.ErrorCode != 0 {
-		s.refused(a, answer)
-		return
-	}
-	f.lastOK = s.now()
-	if d := answer.DivergingEpoch; d.EndOffset >= 0 {
-		a.p.post(event{diverged: &divergence{epoch: d.Epoch, end: d.EndOffset}})
-		f.active = false
-		return
-	}
-	bounds := bounds{answer.LogStartOffset, answer.LastStableOffset, answer.HighWatermark}
-	c := &chunk{logStart: answer.LogStartOffset, aborted: abortedOf(answer), era: a.era}
-	next, epoch := s.whole(c, answer.RecordBatches, f)
-	switch {
-	case len(c.data) > 0:
-		f.empties = 0
-		f.next, f.epoch = next, epoch
-		f.queued += len(c.data)
-		c.pin = pin.retain()
-	case f.next >= answer.LastStableOffset:
-		f.empties = 0
-	case a.solo && f.empties >= emptyAnswers:
-		f.empties = 0
-		c.until = answer.LastStableOffset
-		f.next = c.until
-	default:
-		f.empties++
-	}
-	f.behind = f.next < answer.LastStableOffset
-	a.p.post(event{bounds: &bounds, chunk: c})
-}
-
-// whole sets c.data to the whole batches of data and returns the offset behind
-// them and the leader epoch of the last. Damage is left for the assembler,
-// which can say where it is.
-func (s *source) whole(c *chunk, data []byte, f *fetchState) (next int64, epoch int32) {
-	next, epoch = f.next, f.epoch
-	for at := 0; at < len(data); {
-		size, magic, err := recordbatch.Peek(data[at:])
-		if errors.Is(err, recordbatch.ErrTruncated) {
-			break
-		}
-		if err != nil {
-			c.data = data
-			return next, epoch
-		}
-		last, e := lastOf(data[at:at+size], magic)
-		next, epoch = max(next, last+1), e
-		at += size
-		c.data = data[:at]
-	}
-	return next, epoch
-}
-
-// lastOf returns the last offset of a whole batch, or of a message set entry,
-// whose only offset is its last, and its leader epoch.
-func lastOf(batch []byte, magic int8) (offset int64, epoch int32) {
-	if magic == 2 {
-		if h, err := recordbatch.Parse(batch); err == nil {
-			return h.LastOffset(), h.LeaderEpoch
-		}
-	}
-	return int64(binary.BigEndian.Uint64(batch)), -1
-}
-
-func abortedOf(answer *kmsg.FetchResponseTopicPartition) abortedTransactions {
-	starts := make([]abortedStart, 0, len(answer.AbortedTransactions))
-	for _, t := range answer.AbortedTransactions {
-		starts = append(starts, abortedStart{t.ProducerID, t.FirstOffset})
-	}
-	return newAborted(starts)
-}
-
-// refused deals with an error in place of data.
-func (s *source) refused(a ask, answer *kmsg.FetchResponseTopicPartition) {
-	f := &a.p.fetch
-	switch code := kerr.TypedErrorForCode(answer.ErrorCode); code {
-	case kerr.OffsetOutOfRange:
-		f.active = false
-		a.p.post(event{outOfRange: &a.next})
-	case kerr.TopicAuthorizationFailed:
-		f.active = false
-		a.p.post(event{stop: &stopped{reason: StopNotAuthorized, detail: "READ on the source topic is needed"}})
-	default:
-		_, f.stale = s.tail.leader(a.p.source)
-		s.askLeaders()
-	}
+	return taken, solo
 }

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"errors"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -26,7 +27,30 @@ const (
 	StopUnsupportedFormat  StopReason = "unsupported_format"
 	StopCorruptSourceBatch StopReason = "corrupt_source_batch"
 	StopRecordRefused      StopReason = "record_refused"
+	StopPaused             StopReason = "paused"
 )
+
+// A retry says when something that failed is tried again. The zero value is
+// that of something that goes well.
+type retry struct {
+	tries int
+	since time.Time
+	at    time.Time
+}
+
+// failed counts one more failure. The pause doubles up to 64 times first; what
+// passes by itself is tried more often.
+func (r *retry) failed(now time.Time, first time.Duration, reason StopReason) {
+	if r.tries == 0 {
+		r.since = now
+	}
+	doublings := 6
+	if reason == StopUnavailable {
+		doublings = 1
+	}
+	r.at = now.Add(first << min(r.tries, doublings))
+	r.tries++
+}
 
 // codeOf returns the Kafka error code in err, nil if there is none.
 func codeOf(err error) *kerr.Error {

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"errors"
 	"fmt"
 
 	"apograph/internal/canon"
@@ -86,16 +87,43 @@ func (t *tools) describe(u *unit) error {
 	return nil
 }
 
+// errDamaged reports that a unit's batch is not what was hashed any more.
+var errDamaged = errors.New("batch damaged in memory")
+
+// checkBatch reports damage to a unit's batch since its checksum was taken.
+func checkBatch(u *unit) error {
+	if err := recordbatch.CheckCRC(u.batch); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nil
+}
+
 // halve splits a unit into two that hold its records in the same order. A
-// unit of one record is encoded anew instead.
+// unit of one record is encoded anew instead. What would give a new checksum to
+// other records than those that were hashed is refused with errDamaged.
 func (t *tools) halve(u *unit) ([]*unit, error) {
+	if err := checkBatch(u); err != nil {
+		return nil, err
+	}
 	if err := t.describe(u); err != nil {
 		return nil, err
 	}
+	bounds := []int{0, 1}
 	if n := int(u.records); n > 1 {
-		return t.cut(u, 0, n/2, n)
+		bounds = []int{0, n / 2, n}
 	}
-	return t.cut(u, 0, 1)
+	parts, err := t.cut(u, bounds...)
+	if err != nil {
+		return nil, err
+	}
+	var whole ledger.Digest
+	for _, part := range parts {
+		whole = ledger.Concat(whole, part.entry.Digest, int64(part.records))
+	}
+	if whole != u.entry.Digest {
+		return nil, fmt.Errorf("%w: digest %v, %v was booked", errDamaged, whole, u.entry.Digest)
+	}
+	return parts, nil
 }
 
 // cut encodes the records between each two bounds as a unit of their own.

@@ -85,10 +85,11 @@ type window struct {
 	flying int     // sends without an answer, including those of retired units
 	probe  bool
 
-	hold     hold
-	last     answer // the answer that set hold, for holdRefused and holdStop
-	disorder int    // outOfOrder of the oldest unit in a row, without progress
-	done     []*unit
+	hold      hold
+	last      answer // the answer that set hold, for holdRefused and holdStop
+	elsewhere int    // successes at another offset than the expected one, without progress
+	disorder  int    // outOfOrder of the oldest unit in a row, without progress
+	done      []*unit
 }
 
 // newWindow returns a window whose first unit lands at offset target with
@@ -144,7 +145,7 @@ func (w *window) answered(u *unit, a answer) {
 	switch a.outcome {
 	case appended:
 		if a.base != w.expected(i) {
-			w.stopFor(holdReconcile, a)
+			w.answeredElsewhere(i, a)
 			return
 		}
 		w.retire(i + 1)
@@ -166,6 +167,20 @@ func (w *window) answered(u *unit, a answer) {
 	default:
 		panic(fmt.Sprintf("replicate: unknown produce outcome %d", a.outcome))
 	}
+}
+
+// answeredElsewhere deals with a success that proves nothing: it names another
+// offset than the expected one. The log is read; where it does not hold the
+// unit and the same answer comes again, nothing here can settle it.
+func (w *window) answeredElsewhere(i int, a answer) {
+	w.elsewhere++
+	if w.elsewhere < rotateAfter {
+		w.stopFor(holdReconcile, a)
+		return
+	}
+	a.stop = StopForeignWriter
+	a.detail = joinDetail(fmt.Sprintf("the target answers that it holds a batch at offset %d; it should stand at %d, where its log has nothing", a.base, w.expected(i)), a.detail)
+	w.stopFor(holdStop, a)
 }
 
 func (w *window) answeredOutOfOrder(i int, a answer) {
@@ -208,7 +223,7 @@ type tailBatch struct {
 	digest   ledger.Digest
 }
 
-// A TailMismatch reports a batch behind the books that is not the next unit.
+// A tailMismatch reports a batch behind the books that is not the next unit.
 type tailMismatch struct {
 	batch tailBatch
 	want  int64 // the offset at which it stands
@@ -288,7 +303,7 @@ func (w *window) retire(n int) {
 	}
 	w.open = w.open[n:]
 	w.sent = max(w.sent-n, 0)
-	w.disorder = 0
+	w.disorder, w.elsewhere = 0, 0
 	w.retireEmpty()
 }
 

@@ -20,7 +20,7 @@ const (
 // share a request. It holds no state about them: what an answer means is the
 // partition's business.
 type writer struct {
-	flow    *flow
+	flow    *Flow
 	cluster *cluster
 
 	mu     sync.Mutex
@@ -60,7 +60,8 @@ func (w *writer) send(p *partition, u *unit) {
 	}
 }
 
-// drain sends requests until the queue is empty.
+// drain sends requests until the queue is empty. When the flow ends, what has
+// not been sent is not sent any more.
 func (w *writer) drain(node int32, q *queue) {
 	for {
 		w.mu.Lock()
@@ -71,6 +72,12 @@ func (w *writer) drain(node int32, q *queue) {
 			return
 		}
 		w.mu.Unlock()
+		if w.flow.draining() {
+			for _, x := range parcels {
+				x.p.post(event{sent: x.u, answer: answer{outcome: notAppended, detail: "the flow is ending"}})
+			}
+			continue
+		}
 		w.produce(node, parcels)
 	}
 }

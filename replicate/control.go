@@ -1,0 +1,250 @@
+package replicate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"apograph/ledger"
+)
+
+// allPartitions stands for every partition of a topic in an order.
+const allPartitions = -1
+
+// loadOrders takes over what people have told the flow earlier.
+func (f *Flow) loadOrders() {
+	if f.ledger == nil {
+		return
+	}
+	for _, o := range f.ledger.Orders() {
+		f.orders[topicPartition{o.SourceTopic, o.Partition}] = o
+	}
+}
+
+// order returns what a partition has been told, by itself or with its topic.
+func (f *Flow) order(tp topicPartition) ledger.Order {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	order := f.orders[tp]
+	if all := f.orders[topicPartition{tp.topic, allPartitions}]; all.Paused && !order.Paused {
+		order.Paused, order.By, order.Reason = true, all.By, all.Reason
+	}
+	return order
+}
+
+// Order carries out what a person tells the flow about a topic (partition -1)
+// or about one partition of it: to pause, or to go on, and under what
+// conditions. It is durable when Order returns. An order takes the place of the
+// last one about the same thing; one about a topic, of those about its
+// partitions too.
+//
+// A [*UsageError] says that the order makes no sense; nothing has changed then.
+func (f *Flow) Order(o ledger.Order) error {
+	tp := topicPartition{o.SourceTopic, o.Partition}
+	parts, blocked := f.named(tp)
+	if len(parts) == 0 && blocked == 0 {
+		return usageErrorf("the flow has no partition %s", nameOf(tp))
+	}
+	if err := checkOrder(f.ledger, o, f.exactOrder(topicPartition{o.SourceTopic, allPartitions})); err != nil {
+		return err
+	}
+	if err := f.carryOut(o); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if o.Paused {
+			p.post(event{stop: &stopped{reason: StopPaused, detail: pausedBy(o)}})
+		} else {
+			p.post(event{begin: true})
+		}
+	}
+	if blocked > 0 && !o.Paused {
+		f.lookNow()
+	}
+	return nil
+}
+
+// OrderOffline is [Flow.Order] for a flow that does not run: its next start
+// carries out what the ledger says.
+func OrderOffline(l *ledger.Ledger, o ledger.Order) error {
+	f := &Flow{ledger: l, orders: map[topicPartition]ledger.Order{}}
+	f.loadOrders()
+	known := slices.ContainsFunc(l.Pairs(), func(p ledger.Pair) bool {
+		return p.Closed == nil && p.SourceTopic == o.SourceTopic && (o.Partition == allPartitions || o.Partition == p.Partition)
+	})
+	if !known {
+		return usageErrorf("the ledger has no open book about %s", nameOf(topicPartition{o.SourceTopic, o.Partition}))
+	}
+	if err := checkOrder(l, o, f.exactOrder(topicPartition{o.SourceTopic, allPartitions})); err != nil {
+		return err
+	}
+	return f.carryOut(o)
+}
+
+// checkOrder says what is wrong with an order; all is the one about the whole
+// topic that stands.
+func checkOrder(l *ledger.Ledger, o, all ledger.Order) error {
+	if o.Partition != allPartitions && all.Paused && !o.Paused {
+		return usageErrorf("topic %s is paused as a whole: resume the topic", o.SourceTopic)
+	}
+	if o.Skip != (ledger.Range{}) {
+		return checkSkip(l, o)
+	}
+	if (o.AcceptRecreated || o.AcceptTruncated) && len(acceptable(l, o)) == 0 {
+		return usageErrorf("no partition of %s has stopped because of what is to be accepted", nameOf(topicPartition{o.SourceTopic, o.Partition}))
+	}
+	return nil
+}
+
+// acceptable returns the partitions that stopped because of what an order
+// accepts.
+func acceptable(l *ledger.Ledger, o ledger.Order) []int32 {
+	var found []int32
+	for _, s := range l.Stops() {
+		if s.SourceTopic != o.SourceTopic || o.Partition != allPartitions && o.Partition != s.Partition {
+			continue
+		}
+		switch StopReason(s.Reason) {
+		case StopTopicRecreated, StopTargetRecreated:
+			if o.AcceptRecreated {
+				found = append(found, s.Partition)
+			}
+		case StopSourceTruncated:
+			if o.AcceptTruncated {
+				found = append(found, s.Partition)
+			}
+		}
+	}
+	return found
+}
+
+// checkSkip allows to leave out only what comes next in a book, of what the
+// source is known to hold, and only while nothing else is on its way.
+func checkSkip(l *ledger.Ledger, o ledger.Order) error {
+	if o.Partition == allPartitions {
+		return usageErrorf("only offsets of one partition can be left out: name TOPIC:PARTITION")
+	}
+	i := slices.IndexFunc(l.Pairs(), func(p ledger.Pair) bool {
+		return p.Closed == nil && p.SourceTopic == o.SourceTopic && p.Partition == o.Partition
+	})
+	if i < 0 {
+		return usageErrorf("partition %s:%d has no book yet", o.SourceTopic, o.Partition)
+	}
+	id := l.Pairs()[i].ID
+	position, end := l.End(id).Source, l.State(id).HighWatermark
+	switch {
+	case o.Skip.Start >= o.Skip.End:
+		return usageErrorf("range %d-%d is empty: END is the first offset that is not left out", o.Skip.Start, o.Skip.End)
+	case o.Skip.Start != position:
+		return usageErrorf("range %d-%d does not begin where the copy stands, at source offset %d", o.Skip.Start, o.Skip.End, position)
+	case o.Skip.End > end:
+		return usageErrorf("range %d-%d reaches beyond the source's last seen end %d", o.Skip.Start, o.Skip.End, end)
+	}
+	return nil
+}
+
+// carryOut makes an order durable. What accepts a change is told to each
+// partition that stopped because of it, and to no other: what changes later is
+// not accepted by it.
+func (f *Flow) carryOut(o ledger.Order) error {
+	if o.Partition != allPartitions {
+		return f.setOrder(o)
+	}
+	for _, old := range f.ledger.Orders() {
+		if old.SourceTopic == o.SourceTopic && old.Partition != allPartitions {
+			if err := f.setOrder(ledger.Order{SourceTopic: o.SourceTopic, Partition: old.Partition}); err != nil {
+				return err
+			}
+		}
+	}
+	each := o
+	for _, each.Partition = range acceptable(f.ledger, o) {
+		if err := f.setOrder(each); err != nil {
+			return err
+		}
+	}
+	o.AcceptRecreated, o.AcceptTruncated = false, false
+	return f.setOrder(o)
+}
+
+// lookNow asks for a survey.
+func (f *Flow) lookNow() {
+	select {
+	case f.kick <- struct{}{}:
+	default:
+	}
+}
+
+// setOrder makes an order durable and known.
+func (f *Flow) setOrder(o ledger.Order) error {
+	if err := f.ledger.SetOrder(o); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.orders[topicPartition{o.SourceTopic, o.Partition}] = o
+	return nil
+}
+
+// named returns the partitions at work that an order is about, and how many
+// more there are that could not be set to work; those are due now.
+func (f *Flow) named(tp topicPartition) (parts []*partition, waiting int) {
+	about := func(other topicPartition) bool {
+		return other.topic == tp.topic && (tp.partition == allPartitions || other.partition == tp.partition)
+	}
+	parts = slices.DeleteFunc(f.sorted(), func(p *partition) bool { return !about(p.source) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for other, b := range f.blocked {
+		if about(other) {
+			b.retry.at = time.Time{}
+			waiting++
+		}
+	}
+	return parts, waiting
+}
+
+// exactOrder returns the order that names tp itself.
+func (f *Flow) exactOrder(tp topicPartition) ledger.Order {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.orders[tp]
+}
+
+func nameOf(tp topicPartition) string {
+	if tp.partition == allPartitions {
+		return tp.topic
+	}
+	return fmt.Sprintf("%s:%d", tp.topic, tp.partition)
+}
+
+func pausedBy(o ledger.Order) string {
+	detail := "paused"
+	if o.By != "" {
+		detail += " by " + o.By
+	}
+	return joinDetail(detail, o.Reason)
+}
+
+// skip books the source offsets that a person told the flow to leave out, if
+// they come next. The target holds nothing behind the books then.
+func (p *partition) skip() {
+	order := p.flow.exactOrder(p.source)
+	if order.Skip == (ledger.Range{}) {
+		return
+	}
+	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
+	if order.Skip.Start == p.asm.pos {
+		reason := joinDetail("left out by "+cmp.Or(order.By, "order"), order.Reason)
+		if !p.enter(ledger.Entry{Tile: ledger.Filtered, Source: order.Skip, Target: ledger.Range{Start: p.win.target, End: p.win.target}, Reason: reason, LeaderEpoch: -1}) {
+			return
+		}
+		p.asm.pos = order.Skip.End
+		p.first = nil
+	}
+	order.Skip, order.Reason, order.By, order.AtMillis = ledger.Range{}, "", "", 0
+	if err := p.flow.setOrder(order); err != nil {
+		p.flow.fail(fmt.Errorf("partition %v: %w", p.source, err))
+	}
+}

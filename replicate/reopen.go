@@ -1,0 +1,88 @@
+package replicate
+
+import (
+	"fmt"
+
+	"apograph/ledger"
+)
+
+// accepts begins the next generation of the partition if a person has accepted
+// what ended this one. It reports whether the partition has been replaced, or
+// has stopped in the attempt.
+func (p *partition) accepts(stop *stopped) bool {
+	if stop == nil || !p.flow.exactOrder(p.source).AcceptRecreated {
+		return false
+	}
+	if stop.reason != StopTopicRecreated && stop.reason != StopTargetRecreated {
+		return false
+	}
+	p.reopen(stop.detail, 0)
+	return true
+}
+
+// reopen closes the pair where its books end and opens the next generation in
+// the same transaction. Its scope starts at source offset start, its target
+// book where the target's log ends, which must be where the closed one does, or
+// the start of an empty log: what else stands there no book would know.
+func (p *partition) reopen(why string, start int64) {
+	c, err := p.successor(start)
+	if err != nil {
+		if transient(err) && p.backoff(err.Error()) {
+			err = fmt.Errorf("not accepted yet: %w", err)
+		}
+		p.halt(reasonOf(err), err.Error())
+		return
+	}
+	if c.stop != nil {
+		p.halt(c.stop.reason, c.stop.detail)
+		return
+	}
+	id, err := p.flow.ledger.Reopen(p.pair.ID, ledger.Closing{Reason: why}, c.pair)
+	if err != nil {
+		p.flow.fail(fmt.Errorf("partition %v: open the next generation: %w", p.source, err))
+		p.halt(StopUnavailable, err.Error())
+		return
+	}
+	c.pair, _ = p.flow.ledger.Pair(id)
+	if err := p.flow.setOrder(ledger.Order{SourceTopic: p.source.topic, Partition: p.source.partition}); err != nil {
+		p.flow.fail(err)
+	}
+	p.flow.config.Logger.Info("next generation begun", "partition", p.source.String(), "generation", c.pair.Generation, "because", why)
+	p.phase, p.replaced = phaseStopped, true
+	c.counts, p.counts = p.counts, counts{}
+	p.flow.reader.remove(p)
+	p.flow.begin([]*candidate{c})
+	p.flow.left(p)
+}
+
+// successor describes the next generation of the partition.
+func (p *partition) successor(start int64) (*candidate, error) {
+	f := p.flow
+	source, _ := f.source.topic(p.source.topic)
+	target, _ := f.target.topic(p.target.topic)
+	logEnd, err := p.targetEnd()
+	if err != nil {
+		return nil, err
+	}
+	first, err := f.target.listOffset(f.ctx, p.target, offsetQuery{replica: -1, timestamp: earliestOffset})
+	if err != nil {
+		return nil, err
+	}
+	id, epoch, err := f.target.initProducer(f.ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{topic: p.topic, number: p.source.partition, logEnd: &logEnd, opened: true}
+	c.pair = ledger.Pair{
+		SourceTopic: p.source.topic, SourceTopicID: source.id, TargetTopic: p.target.topic, TargetTopicID: target.id,
+		Partition: p.source.partition, ScopeStart: start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},
+	}
+	known := f.ledger.End(p.pair.ID).Target
+	if target.id != p.pair.TargetTopicID {
+		known = first
+	}
+	if logEnd != known && logEnd > first {
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets %d to %d, the books end at %d", p.target, first, logEnd, known)}
+	}
+	return c, nil
+}

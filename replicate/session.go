@@ -1,0 +1,200 @@
+package replicate
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/ledger"
+)
+
+// A session is a tail loop's fetch session with its broker (KIP-227): the
+// broker remembers the partitions, requests name only those of which something
+// has changed, and answers only those of which there is news. So a thousand
+// idle partitions cost what one does. Guarded by source.mu.
+type session struct {
+	loop    *fetchLoop
+	id      int32 // as the broker gave it; 0: there is none
+	epoch   int32 // of the next request; 0 begins a session
+	members map[*partition]asked
+	changed []*partition // members to look at before the next request
+	lastOK  time.Time
+}
+
+// touch says that a member may have to be asked for something else.
+func (x *session) touch(p *partition) { x.changed = append(x.changed, p) }
+
+// listen is a tail loop.
+func (s *source) listen(ctx context.Context, l *fetchLoop) {
+	for ctx.Err() == nil {
+		if s.tailBudget.reserve(ctx, tailReserve) != nil {
+			return
+		}
+		s.mu.Lock()
+		request, any := s.sessionRequest(l)
+		s.mu.Unlock()
+		if !any {
+			s.tailBudget.adjust(-tailReserve)
+			l.idle(ctx)
+			continue
+		}
+		response, err := s.tail.client.Broker(int(l.key.node)).Request(ctx, request)
+		if err != nil {
+			s.tailBudget.adjust(-tailReserve)
+			s.breakSession(l.session, err)
+			_ = pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		bytes := s.sessionAnswer(l.session, response.(*kmsg.FetchResponse))
+		_ = s.limit.Wait(ctx, bytes)
+	}
+}
+
+// sessionRequest brings the session up to date and returns the request that
+// tells the broker, and whether there is anybody to ask for. s.mu is held.
+func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
+	x := l.session
+	request := newFetch(tailWait, tailLimit)
+	request.SessionID, request.SessionEpoch = x.id, x.epoch
+	news := s.joiners(l)
+	news = append(news, s.changedMembers(x, request)...)
+	if x.epoch == 0 { // a new session names all
+		request.ForgottenTopics = nil
+		news = news[:0]
+		for p := range x.members {
+			news = append(news, x.members[p])
+		}
+	}
+	for p := range x.members {
+		request.byID = request.byID && p.pair.SourceTopicID != ledger.TopicID{}
+	}
+	request.add(news, tailShare)
+	return request, len(x.members) > 0
+}
+
+// joiners takes the line into the session.
+func (s *source) joiners(l *fetchLoop) []asked {
+	line := l.line
+	l.line = nil
+	var news []asked
+	for _, p := range line {
+		p.fetch.inLine = false
+		if !s.belongs(p, l.key) {
+			s.settle(p)
+			continue
+		}
+		p.fetch.session = l.session
+		a := s.ask(p, false)
+		l.session.members[p] = a
+		news = append(news, a)
+	}
+	return news
+}
+
+// changedMembers returns the members that are to be asked for something else,
+// and names those in request that are no longer members.
+func (s *source) changedMembers(x *session, request *fetchRequest) []asked {
+	changed := x.changed
+	x.changed = nil
+	var news []asked
+	for _, p := range changed {
+		have, ok := x.members[p]
+		if !ok {
+			continue
+		}
+		if !s.belongs(p, x.loop.key) {
+			s.leave(x, p)
+			request.forget(p)
+			continue
+		}
+		if now := s.ask(p, false); now != have {
+			x.members[p] = now
+			news = append(news, now)
+		}
+	}
+	return news
+}
+
+// leave ends p's membership and puts it where it belongs now.
+func (s *source) leave(x *session, p *partition) {
+	delete(x.members, p)
+	p.fetch.session = nil
+	s.settle(p)
+}
+
+// forget tells the broker that a partition is no longer a member.
+func (r *fetchRequest) forget(p *partition) {
+	t := kmsg.NewFetchRequestForgottenTopic()
+	t.Topic, t.TopicID = p.source.topic, p.pair.SourceTopicID
+	t.Partitions = []int32{p.source.partition}
+	r.ForgottenTopics = append(r.ForgottenTopics, t)
+}
+
+// sessionAnswer takes an answer. A session that the broker does not know, or
+// has not given, begins anew with the next request. It returns how many bytes
+// of batches came.
+func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
+	if code := kerr.TypedErrorForCode(response.ErrorCode); code != nil {
+		s.tailBudget.adjust(-tailReserve)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		x.id, x.epoch = 0, 0
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]asked, 0, len(response.Topics))
+	if x.epoch == 0 {
+		x.id = response.SessionID
+	}
+	x.epoch = nextEpoch(x.epoch)
+	if x.id == 0 {
+		x.epoch = 0
+	}
+	for _, a := range x.members {
+		all = append(all, a)
+	}
+	answers, bytes := answersOf(all, response)
+	s.tailBudget.adjust(bytes - tailReserve)
+	pin := newPin(s.tailBudget, bytes)
+	defer pin.release()
+	x.lastOK = s.now()
+	for p, a := range x.members {
+		answer := answers[p.source]
+		if answer == nil {
+			continue
+		}
+		if p.fetch.era == a.era {
+			s.deliverTo(a, answer, pin)
+		}
+		x.touch(p)
+	}
+	return bytes
+}
+
+// nextEpoch returns the epoch of a session's next request: after the largest
+// comes 1 (FetchMetadata.nextEpoch).
+func nextEpoch(epoch int32) int32 {
+	if epoch == math.MaxInt32 {
+		return 1
+	}
+	return epoch + 1
+}
+
+// breakSession ends a session whose broker did not answer.
+func (s *source) breakSession(x *session, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.id, x.epoch = 0, 0
+	for p, a := range x.members {
+		if p.fetch.era == a.era {
+			p.fetch.stale = s.tail.seen()
+			s.trouble(p, err.Error())
+		}
+		s.leave(x, p)
+	}
+	s.askLeaders()
+}

@@ -1,0 +1,85 @@
+package replicate
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// resolveStarts sets where the scope of fresh pairs begins. What is added to a
+// topic later, and what was created after the flow began, is copied from 0: a
+// log that starts higher has lost records.
+func (f *Flow) resolveStarts(fresh []*candidate) error {
+	var elsewhere []*candidate
+	for _, c := range fresh {
+		switch {
+		case !c.firstSight:
+		case f.config.Start.earliest():
+			c.pair.ScopeStart = c.bounds.logStart
+		default:
+			elsewhere = append(elsewhere, c)
+		}
+	}
+	if len(elsewhere) == 0 {
+		return nil
+	}
+	starts, err := f.startOffsets(elsewhere)
+	if err != nil {
+		return err
+	}
+	for _, c := range elsewhere {
+		start, ok := starts[c.source()]
+		switch {
+		case ok && start.err != nil:
+			c.fail("source", c.source(), start.err)
+		case !ok: // the group has read nothing of it
+			c.pair.ScopeStart = c.bounds.logStart
+		case start.offset < 0: // no record is that young
+			c.pair.ScopeStart = c.bounds.lastStable
+		default:
+			c.pair.ScopeStart = min(max(start.offset, c.bounds.logStart), c.bounds.lastStable)
+		}
+	}
+	return nil
+}
+
+// startOffsets asks the source where the flow's start point lies.
+func (f *Flow) startOffsets(all []*candidate) (map[topicPartition]offsetAnswer, error) {
+	start := f.config.Start
+	if start.group != "" {
+		return f.groupOffsets(start.group)
+	}
+	if start.latest {
+		answers := map[topicPartition]offsetAnswer{}
+		for _, c := range all {
+			answers[c.source()] = offsetAnswer{offset: c.bounds.lastStable}
+		}
+		return answers, nil
+	}
+	var tps []topicPartition
+	for _, c := range all {
+		tps = append(tps, c.source())
+	}
+	return f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: start.time.UnixMilli()}), nil
+}
+
+// groupOffsets returns what a group has committed on the source.
+func (f *Flow) groupOffsets(group string) (map[topicPartition]offsetAnswer, error) {
+	committed, err := f.source.admin.FetchOffsets(f.ctx, group)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: offsets of group %s: %w", f.source.alias, group, err)
+	}
+	answers := map[topicPartition]offsetAnswer{}
+	committed.Each(func(o kadm.OffsetResponse) {
+		switch {
+		case o.Err != nil:
+			answers[topicPartition{o.Topic, o.Partition}] = offsetAnswer{err: o.Err}
+		case o.At >= 0:
+			answers[topicPartition{o.Topic, o.Partition}] = offsetAnswer{offset: o.At}
+		}
+	})
+	if len(answers) == 0 {
+		return nil, usageErrorf("group %s has committed nothing on cluster %s", group, f.source.alias)
+	}
+	return answers, nil
+}

@@ -1,0 +1,185 @@
+package replicate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"apograph/ledger"
+)
+
+// The survey looks at both clusters, at the start and then at every
+// Config.RefreshInterval: it finds topics and partitions that are new, makes
+// what the target lacks, opens pairs, and keeps settings in step. It is one
+// goroutine; topics and candidates are its own.
+
+// match finds the topics of the flow on the source, and says of each whether it
+// is new to the flow. What the source has is remembered.
+func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
+	all, err := f.source.metadata(f.ctx, nil)
+	if err != nil {
+		return err
+	}
+	for name, t := range f.selected(all, books) {
+		if have := f.topics[name]; have != nil {
+			have.update(t.source, f.sourceIDs(name))
+			continue
+		}
+		f.topics[name] = t
+	}
+	f.found = all
+	return nil
+}
+
+// remember records the topics of the source. What existed when the flow first
+// looked, or before it was told to copy it, is out of scope where it is gone;
+// what was created since is not.
+func (f *Flow) remember() error {
+	baseline := !f.ledger.HasSeenTopics()
+	seen := make([]ledger.SeenTopic, 0, len(f.found))
+	for _, name := range slices.Sorted(maps.Keys(f.found)) {
+		if state := f.found[name]; state.err == nil {
+			seen = append(seen, ledger.SeenTopic{
+				Name: name, ID: state.id, SeenMillis: f.now().UnixMilli(),
+				Partitions: int32(len(state.leaders)), FromStart: !baseline && f.topics[name] != nil,
+			})
+		}
+	}
+	if err := f.ledger.SeeTopics(seen); err != nil {
+		return f.fail(fmt.Errorf("record the topics of the source: %w", err))
+	}
+	for name, t := range f.topics {
+		first, ok, err := f.ledger.SeenTopic(name, t.source.id)
+		if err != nil {
+			return f.fail(fmt.Errorf("topics that were seen: %w", err))
+		}
+		if t.existed = 0; ok && !first.FromStart {
+			t.existed = first.Partitions
+		}
+	}
+	return nil
+}
+
+// update takes what the source says now about a topic that the flow has. The
+// books are about topics with the given ids: while one is about another topic
+// of the same name, that one stays.
+func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
+	var none ledger.TopicID
+	delete(booked, none)
+	switch {
+	case now.err != nil:
+	case now.id != none && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
+		t.recreated = true
+	default:
+		t.source, t.recreated = now, false
+	}
+}
+
+// sourceIDs returns the ids of the source topics that the partitions at work
+// under a name are about.
+func (f *Flow) sourceIDs(name string) map[ledger.TopicID]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := map[ledger.TopicID]bool{}
+	for tp, p := range f.partitions {
+		if tp.topic == name {
+			ids[p.pair.SourceTopicID] = true
+		}
+	}
+	return ids
+}
+
+// firstSurvey prepares the run, up to the opening of its pairs.
+func (f *Flow) firstSurvey() ([]*candidate, error) {
+	if slices.Contains(f.selection.Include.Texts(), "__consumer_offsets") {
+		return nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
+	}
+	books := f.openBooks()
+	if err := f.match(books); err != nil {
+		return nil, err
+	}
+	if len(f.topics) == 0 {
+		if f.config.Once {
+			return nil, usageErrorf("no topic of cluster %s matches %s", f.source.alias, strings.Join(f.config.Topics, ","))
+		}
+		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	}
+	topics := sortedTopics(f.topics)
+	if err := f.inspect(topics); err != nil {
+		return nil, err
+	}
+	if err := f.refuseStrangers(topics, books); err != nil {
+		return nil, err
+	}
+	if group := f.config.Start.group; group != "" {
+		if _, err := f.groupOffsets(group); err != nil {
+			return nil, err // before anything is made
+		}
+	}
+	if err := f.createLedger(); err != nil {
+		return nil, err
+	}
+	return f.admit(topics, books)
+}
+
+// nextSurvey finds what has changed since the last one.
+func (f *Flow) nextSurvey() ([]*candidate, error) {
+	books := f.openBooks()
+	if err := f.match(books); err != nil {
+		return nil, err
+	}
+	topics := sortedTopics(f.topics)
+	if err := f.inspect(topics); err != nil {
+		return nil, err
+	}
+	f.checkSources()
+	f.keepSettings(topics)
+	f.tellTraits(topics)
+	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
+	for _, t := range due {
+		t.stop = nil
+	}
+	if err := f.refuseStrangers(due, books); err != nil {
+		return nil, err
+	}
+	return f.admit(due, books)
+}
+
+// admit makes what the target lacks of topics and opens pairs for their
+// partitions.
+func (f *Flow) admit(topics []*topic, books map[topicPartition]ledger.Pair) ([]*candidate, error) {
+	if err := f.remember(); err != nil {
+		return nil, err
+	}
+	if err := f.createTopics(topics, books); err != nil {
+		return nil, err
+	}
+	candidates := f.candidates(topics, books)
+	if err := f.openPairs(candidates); err != nil {
+		return nil, err
+	}
+	return candidates, context.Cause(f.ctx)
+}
+
+// survey runs until the flow ends.
+func (f *Flow) survey() {
+	timer := time.NewTicker(f.config.RefreshInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-f.kick:
+		case <-f.ctx.Done():
+			return
+		}
+		candidates, err := f.nextSurvey()
+		if err != nil && f.ctx.Err() == nil {
+			f.warnOnce("survey", "looking for changes failed; it is tried again", "error", err)
+			continue
+		}
+		f.begin(candidates)
+	}
+}
