@@ -237,7 +237,7 @@ func (p *partition) skip() {
 	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
 	if order.Skip.Start == p.asm.pos {
 		reason := joinDetail("left out by "+cmp.Or(order.By, "order"), order.Reason)
-		if !p.enter(ledger.Entry{Tile: ledger.Filtered, Source: order.Skip, Target: ledger.Range{Start: p.win.target, End: p.win.target}, Reason: reason, LeaderEpoch: -1}) {
+		if !p.enter(ledger.Entry{Tile: ledger.Filtered, Cause: ledger.CausePerson, Source: order.Skip, Target: ledger.Range{Start: p.win.target, End: p.win.target}, Reason: reason, LeaderEpoch: -1}) {
 			return
 		}
 		p.asm.pos = order.Skip.End

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // resolveStarts sets where the scope of fresh pairs begins. What is added to a
@@ -66,7 +67,7 @@ func (f *Flow) startOffsets(all []*candidate) (map[topicPartition]offsetAnswer, 
 // groupOffsets returns what a group has committed on the source.
 func (f *Flow) groupOffsets(group string) (map[topicPartition]offsetAnswer, error) {
 	committed, err := f.source.admin.FetchOffsets(f.ctx, group)
-	if err != nil {
+	if err != nil && codeOf(err) != kerr.GroupIDNotFound {
 		return nil, fmt.Errorf("cluster %s: offsets of group %s: %w", f.source.alias, group, err)
 	}
 	answers := map[topicPartition]offsetAnswer{}
