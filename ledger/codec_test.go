@@ -332,6 +332,13 @@ func TestRecordsRefuse(t *testing.T) {
 		"format":   {formatValue(), func(b []byte) error { _, err := decodeFormat(b); return err }},
 		"journal": {appendJournal(newValue(0), startMillis, []section{{id: 3, state: &unknown}}),
 			func(b []byte) error { _, err := decodeJournal(b); return err }},
+		"books": {flowCountsValue(flowCounts{1, 2, 3}), func(b []byte) error { _, err := decodeFlowCounts(b); return err }},
+		"topic": {seenValue(seenKey(&SeenTopic{ID: TopicID{1}}), &SeenTopic{Name: "t", ID: TopicID{1}}),
+			func(b []byte) error { _, err := decodeSeen((&TopicID{1})[:], b); return err }},
+		"order": {orderValue(nil, &Order{Skip: Range{5, 9}, Reason: "r", By: "me", Paused: true}),
+			func(b []byte) error { _, err := decodeOrder(partitionKey(partition{"t", 3}), b); return err }},
+		"stop": {stopValue(nil, &Stop{Offset: 7, Reason: "r", Detail: "d", Tries: 1}),
+			func(b []byte) error { _, err := decodeStop(partitionKey(partition{"t", 3}), b); return err }},
 	}
 	for name, k := range kinds {
 		payload := k.value[checksumSize:]

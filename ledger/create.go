@@ -102,10 +102,8 @@ func writeEmpty(path string, id *Identity, now time.Time) error {
 }
 
 func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
-	for _, name := range bucketNames(format) {
-		if _, err := tx.CreateBucket([]byte(name)); err != nil {
-			return err
-		}
+	if err := createBuckets(tx, bucketNames(format)); err != nil {
+		return err
 	}
 	values := map[string][]byte{
 		metaFormat:   formatValue(),
@@ -116,6 +114,15 @@ func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
 	}
 	for key, value := range values {
 		if err := put(tx, bucketMeta, []byte(key), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createBuckets(tx *bbolt.Tx, names []string) error {
+	for _, name := range names {
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}
 	}

@@ -167,10 +167,8 @@ func (c *commit) writeFlow(tx *bbolt.Tx) error {
 
 // addFlowBooks makes a file of format 1 one of format 2, with empty books.
 func addFlowBooks(tx *bbolt.Tx) error {
-	for _, name := range flowBuckets() {
-		if _, err := tx.CreateBucket([]byte(name)); err != nil {
-			return err
-		}
+	if err := createBuckets(tx, flowBuckets()); err != nil {
+		return err
 	}
 	return put(tx, bucketMeta, []byte(metaFormat), formatValue())
 }

@@ -94,3 +94,74 @@ func sameSection(a, b section) bool {
 	sameState := (a.state == nil) == (b.state == nil) && (a.state == nil || *a.state == *b.state)
 	return a.id == b.id && a.start == b.start && sameState && slices.EqualFunc(a.entries, b.entries, sameEntry)
 }
+
+// FuzzDecodeFlow does the same with keys and payloads of the books beside the
+// pairs: what is read keeps the laws, and is the same under the same key when it
+// is written and read again.
+func FuzzDecodeFlow(f *testing.F) {
+	for _, s := range goodTopics() {
+		key := seenKey(&s)
+		f.Add(byte(0), key, seenValue(key, &s)[checksumSize:])
+	}
+	for _, o := range goodOrders() {
+		key := partitionKey(o.partition())
+		f.Add(byte(1), key, orderValue(key, &o)[checksumSize:])
+	}
+	for _, s := range goodStops() {
+		key := partitionKey(s.partition())
+		f.Add(byte(2), key, stopValue(key, &s)[checksumSize:])
+	}
+	f.Fuzz(func(t *testing.T, book byte, key, payload []byte) {
+		switch book % 3 {
+		case 0:
+			fuzzSeen(t, key, payload)
+		case 1:
+			fuzzOrder(t, key, payload)
+		default:
+			fuzzStop(t, key, payload)
+		}
+	})
+}
+
+func fuzzSeen(t *testing.T, key, payload []byte) {
+	s, err := decodeSeen(key, payload)
+	if err != nil {
+		return
+	}
+	if s.Name == "" || len(s.Name) > 249 || s.SeenMillis < 0 || !slices.Equal(seenKey(&s), key) {
+		t.Fatalf("%+v under %x", s, key)
+	}
+	if again, err := decodeSeen(key, seenValue(key, &s)[checksumSize:]); err != nil || again != s {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, s)
+	}
+}
+
+func fuzzOrder(t *testing.T, key, payload []byte) {
+	o, err := decodeOrder(key, payload)
+	if err != nil {
+		return
+	}
+	skips := o.Skip.Start < o.Skip.End
+	something := skips || o.Paused || o.AcceptRecreated || o.AcceptTruncated || o.Recopy || o.TolerateForeign
+	if o.SourceTopic == "" || o.Partition < -1 || o.Skip.Start < 0 || skips && (o.Reason == "" || o.Partition < 0) || !something {
+		t.Fatalf("%+v", o)
+	}
+	key = partitionKey(o.partition())
+	if again, err := decodeOrder(key, orderValue(key, &o)[checksumSize:]); err != nil || again != o {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, o)
+	}
+}
+
+func fuzzStop(t *testing.T, key, payload []byte) {
+	s, err := decodeStop(key, payload)
+	if err != nil {
+		return
+	}
+	if s.SourceTopic == "" || s.Partition < -1 || s.Offset < -1 || s.Reason == "" || s.Tries < 0 || s.SinceMillis < 0 {
+		t.Fatalf("%+v", s)
+	}
+	key = partitionKey(s.partition())
+	if again, err := decodeStop(key, stopValue(key, &s)[checksumSize:]); err != nil || again != s {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, s)
+	}
+}

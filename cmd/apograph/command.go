@@ -41,6 +41,7 @@ func commands() commandTable {
 		ledgerCheckCommand(),
 		ledgerExportCommand(),
 		ledgerSnapshotCommand(),
+		ledgerMigrateCommand(),
 		versionCommand(),
 		helpCommand(),
 	}

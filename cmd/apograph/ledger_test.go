@@ -67,6 +67,7 @@ func TestHeldLedger(t *testing.T) {
 		for _, argv := range [][]string{
 			{"inspect", path}, {"check", path, "-o", "json"}, {"export", path, "--book", "target"},
 			{"snapshot", path, "-o", "-"}, {"snapshot", path, "-o", filepath.Join(directory, "s.ledger")},
+			{"migrate", path, "-o", filepath.Join(directory, "m.ledger")},
 		} {
 			t.Run(argv[0], func(t *testing.T) {
 				t.Parallel()
@@ -106,6 +107,7 @@ func TestLookingLeavesTheLedgerAlone(t *testing.T) {
 	before := mustRead(t, path)
 	for _, argv := range [][]string{
 		{"inspect", path}, {"check", path}, {"export", path, "--book", "source"}, {"snapshot", path, "-o", "-"},
+		{"migrate", path, "-o", filepath.Join(t.TempDir(), "m.ledger")},
 	} {
 		if code, _, stderr := mustRun(t, append([]string{"ledger"}, argv...)...); code != 0 {
 			t.Errorf("%q: exit %d: %s", argv, code, stderr)
@@ -406,6 +408,7 @@ func TestInterruptedLedgerCommands(t *testing.T) {
 	for _, argv := range [][]string{
 		{"check", path}, {"export", path, "--book", "source"}, {"export", path, "--book", "target", "-o", "csv"},
 		{"snapshot", path, "-o", "-"}, {"snapshot", path, "-o", filepath.Join(directory, "s.ledger")},
+		{"migrate", path, "-o", filepath.Join(directory, "m.ledger")},
 	} {
 		var out, errs bytes.Buffer
 		code := run(ctx, append([]string{"apograph", "ledger"}, argv...), strings.NewReader(""), &out, &errs)

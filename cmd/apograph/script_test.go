@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -16,9 +17,14 @@ import (
 // Beside the usual commands of testscript a script has
 //
 //	ledger FILE            make the ledger of makeLedger
+//	earlier FORMAT FILE    copy the ledger of an earlier format from testdata
 //	damage FILE            cut a file, so that it is no ledger any more
 //	exits CODE PROGRAM...  run a program that must exit with this code
 func TestScript(t *testing.T) {
+	ledgers, err := filepath.Abs("../../testdata/ledgers/formats")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
@@ -27,6 +33,11 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ledger": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(makeLedger(ts.MkAbs(args[0])))
+			},
+			"earlier": func(ts *testscript.TestScript, _ bool, args []string) {
+				from, err := os.ReadFile(filepath.Join(ledgers, args[0]+".ledger"))
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), from, 0o644))
 			},
 			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(os.Truncate(ts.MkAbs(args[0]), 5000))
