@@ -95,27 +95,33 @@ func pointers(settings map[string]string) map[string]*string {
 // warnSettings says what in an existing topic's settings can keep records out
 // or change them.
 func (f *Flow) warnSettings(t *topic) {
-	facts := t.facts.Load()
-	warn := func(key, message string, args ...any) {
-		f.warnOnce(key+" "+t.target, message, append([]any{"topic", t.target}, args...)...)
+	for _, w := range t.facts.Load().warnings(t) {
+		f.warnOnce("target topic "+t.target+w, w, "cluster", f.target.alias, "topic", t.target)
 	}
+}
+
+// warnings lists what on the target can keep records out or change them.
+func (x *topicFacts) warnings(t *topic) []string {
+	var found []string
+	warn := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	for _, key := range []string{"message.timestamp.before.max.ms", "message.timestamp.after.max.ms"} {
-		if v := facts.target.get(key, unlimited); v != unlimited {
-			warn(key, "the target topic refuses some record times", "setting", key, "value", v)
+		if v := x.target.get(key, unlimited); v != unlimited {
+			warn("the target topic refuses some record times: %s=%s", key, v)
 		}
 	}
-	if v := facts.target.get("compression.type", "producer"); v != "producer" {
-		warn("compression.type", "the target topic compresses anew", "compression.type", v)
+	if v := x.target.get("compression.type", "producer"); v != "producer" {
+		warn("the target topic compresses anew: compression.type=%s", v)
 	}
-	if facts.target.stampsTimes() {
-		warn("message.timestamp.type", "the target topic stamps its own times; records are compared without theirs")
+	if x.target.stampsTimes() {
+		warn("the target topic stamps its own times (message.timestamp.type=LogAppendTime); records are compared without theirs")
 	}
-	if have, want := int64(facts.target.maxBatchBytes()), facts.source.integer("max.message.bytes", 0); have < want {
-		warn("max.message.bytes", "the target topic takes smaller batches than the source", "max.message.bytes", have, "source", want)
+	if have, want := int64(x.target.maxBatchBytes()), x.source.integer("max.message.bytes", 0); have < want {
+		warn("the target topic takes smaller batches than the source: max.message.bytes=%d, the source has %d", have, want)
 	}
 	if have, want := len(t.destination.leaders), len(t.source.leaders); have > want {
-		warn("partitions", "the target topic has more partitions than the source; the others stay as they are", "target", have, "source", want)
+		warn("the target topic has %d partitions, the source %d; the others stay as they are", have, want)
 	}
+	return found
 }
 
 func (f *Flow) growTopic(t *topic) {

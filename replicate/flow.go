@@ -81,6 +81,23 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 
 // Start is Run that returns once copying has begun. [Flow.Wait] must be called.
 func Start(ctx context.Context, config Config) (*Flow, error) {
+	f, err := newFlow(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := f.prepare()
+	if err != nil {
+		f.cancel(nil)
+		f.close()
+		return nil, err
+	}
+	go f.run(candidates)
+	return f, nil
+}
+
+// newFlow returns a flow that has asked nobody yet. The caller ends it with
+// cancel and close.
+func newFlow(ctx context.Context, config Config) (*Flow, error) {
 	config.setDefaults()
 	if err := config.Validate(); err != nil {
 		return nil, &UsageError{err}
@@ -97,13 +114,6 @@ func Start(ctx context.Context, config Config) (*Flow, error) {
 	}
 	f.toolPool.New = func() any { return &tools{} }
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
-	candidates, err := f.prepare()
-	if err != nil {
-		f.cancel(nil)
-		f.close()
-		return nil, err
-	}
-	go f.run(candidates)
 	return f, nil
 }
 

@@ -51,10 +51,19 @@ func (f *Flow) remember() error {
 	if err := f.ledger.SeeTopics(seen); err != nil {
 		return f.fail(fmt.Errorf("record the topics of the source: %w", err))
 	}
+	if err := f.judge(); err != nil {
+		return f.fail(fmt.Errorf("topics that were seen: %w", err))
+	}
+	return nil
+}
+
+// judge says of each topic how many partitions it had before the flow was to
+// copy it, by what the ledger remembers.
+func (f *Flow) judge() error {
 	for name, t := range f.topics {
 		first, ok, err := f.ledger.SeenTopic(name, t.source.id)
 		if err != nil {
-			return f.fail(fmt.Errorf("topics that were seen: %w", err))
+			return err
 		}
 		if t.existed = 0; ok && !first.FromStart {
 			t.existed = first.Partitions
@@ -103,7 +112,7 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	}
 	if len(f.topics) == 0 {
 		if f.config.Once {
-			return nil, usageErrorf("no topic of cluster %s matches %s", f.source.alias, strings.Join(f.config.Topics, ","))
+			return nil, usageErrorf("cluster %s has no topic to copy: %s", f.source.alias, f.whyNone())
 		}
 		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
 	}
@@ -123,6 +132,21 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 		return nil, err
 	}
 	return f.admit(topics, books)
+}
+
+// whyNone says why none of the source's topics is copied.
+func (f *Flow) whyNone() string {
+	patterns := strings.Join(f.config.Topics, ",")
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(f.found)) {
+		if rule, _ := f.selection.Explain(name); f.selection.Include.Matches(name) && len(out) < 5 {
+			out = append(out, name+" ("+rule+")")
+		}
+	}
+	if len(out) == 0 {
+		return "none that may be seen matches " + patterns
+	}
+	return "what matches " + patterns + " is left out: " + strings.Join(out, ", ")
 }
 
 // nextSurvey finds what has changed since the last one.

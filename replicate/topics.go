@@ -77,7 +77,8 @@ func (f *Flow) selected(all map[string]topicState, books map[topicPartition]ledg
 			found[pair.SourceTopic] = newTopic(pair.SourceTopic, pair.TargetTopic, rule, topicGone)
 		}
 	}
-	for _, pattern := range f.selection.Include.Unmatched(slices.Collect(maps.Keys(found))) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(all)), maps.Keys(found))
+	for _, pattern := range f.selection.Include.Unmatched(names) {
 		f.warnOnce("pattern "+pattern, "pattern matches no topic that may be seen", "cluster", f.source.alias, "pattern", pattern)
 	}
 	return found

@@ -127,11 +127,37 @@ func (s Selection) Match(topic string) (by string, ok bool) {
 	return s.Include.Match(topic)
 }
 
+// Explain reports whether topic is chosen, and says in one line by which rule
+// it is, or is not.
+func (s Selection) Explain(topic string) (rule string, ok bool) {
+	if rule := internalRule(topic); rule != "" {
+		return "internal: " + rule, false
+	}
+	if by, excluded := s.Exclude.Match(topic); excluded {
+		return "excluded by " + by, false
+	}
+	if by, included := s.Include.Match(topic); included {
+		return "matched by " + by, true
+	}
+	return "no pattern matches", false
+}
+
 // IsInternal reports whether a topic is internal to Kafka or to a replicator
 // and so never copied, whatever a selection says
 // (ReplicationPolicy.isInternalTopic since KIP-1074).
-func IsInternal(topic string) bool {
-	return strings.HasPrefix(topic, "__") || strings.HasPrefix(topic, ".") ||
-		strings.HasPrefix(topic, "mm2") && strings.HasSuffix(topic, ".internal") ||
-		strings.HasSuffix(topic, ".checkpoints.internal")
+func IsInternal(topic string) bool { return internalRule(topic) != "" }
+
+// internalRule says why a topic is internal; "" if it is not.
+func internalRule(topic string) string {
+	switch {
+	case strings.HasPrefix(topic, "__"):
+		return "Kafka's own, begins with __"
+	case strings.HasPrefix(topic, "."):
+		return "begins with a dot"
+	case strings.HasPrefix(topic, "mm2") && strings.HasSuffix(topic, ".internal"):
+		return "MirrorMaker 2's, mm2*.internal"
+	case strings.HasSuffix(topic, ".checkpoints.internal"):
+		return "MirrorMaker 2's, *.checkpoints.internal"
+	}
+	return ""
 }
