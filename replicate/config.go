@@ -125,13 +125,16 @@ func (c *Config) setDefaults() {
 
 // A UsageError reports that the flow cannot run as asked for. Nothing was
 // written to a cluster or a ledger.
-type UsageError struct{ Err error }
+type UsageError struct {
+	Err  error
+	Hint string // what to do, in one sentence without a full stop; empty: nothing to add
+}
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-func usageErrorf(format string, args ...any) error {
-	return &UsageError{fmt.Errorf(format, args...)}
+func usageErrorf(format string, args ...any) *UsageError {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
 // A RefusedError reports that a gate refused: what was asked for would do

@@ -100,11 +100,11 @@ func Start(ctx context.Context, config Config) (*Flow, error) {
 func newFlow(ctx context.Context, config Config) (*Flow, error) {
 	config.setDefaults()
 	if err := config.Validate(); err != nil {
-		return nil, &UsageError{err}
+		return nil, &UsageError{Err: err}
 	}
 	selection, err := mm2.ParseSelection(config.Topics, config.TopicsExclude)
 	if err != nil {
-		return nil, &UsageError{err}
+		return nil, &UsageError{Err: err}
 	}
 	f := &Flow{
 		config: config, selection: selection, started: config.Now(), outer: ctx,
@@ -252,11 +252,18 @@ func (f *Flow) block(tp topicPartition, stop *stopped) {
 	b.retry.failed(f.now(), f.config.RetryAfter, stop.reason)
 }
 
-// sorted returns the partitions at work, by name and number.
-func (f *Flow) sorted() []*partition {
+// all returns the partitions at work, in no order.
+func (f *Flow) all() []*partition {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.SortedFunc(maps.Values(f.partitions), func(a, b *partition) int { return a.source.compare(b.source) })
+	return slices.AppendSeq(make([]*partition, 0, len(f.partitions)), maps.Values(f.partitions))
+}
+
+// sorted returns the partitions at work, by name and number.
+func (f *Flow) sorted() []*partition {
+	all := f.all()
+	slices.SortFunc(all, func(a, b *partition) int { return a.source.compare(b.source) })
+	return all
 }
 
 // atWork reports whether the flow has a partition for a source partition.

@@ -33,7 +33,7 @@ func (f *Flow) openLedgerIfExists() error {
 // itself.
 func (f *Flow) checkIdentity() error {
 	if f.source.id == f.target.id {
-		return usageErrorf("source %s and target %s are the same cluster (id %s)", f.source.alias, f.target.alias, f.source.id)
+		return usageErrorf("source and target are the same cluster (id %s)", f.source.id)
 	}
 	if f.ledger == nil {
 		return nil
@@ -263,7 +263,7 @@ func (p *partition) learn(t traits) {
 // checkSources stops partitions whose source topic is gone. It runs after each
 // refresh of the source's metadata.
 func (f *Flow) checkSources() {
-	for _, p := range f.sorted() {
+	for _, p := range f.all() {
 		if stop := p.sourceGone(); stop != nil && p.status().phase == phaseCopy {
 			p.post(event{stop: stop})
 		}
@@ -282,7 +282,7 @@ func (f *Flow) tellTraits(topics []*topic) {
 	if len(changed) == 0 {
 		return
 	}
-	for _, p := range f.sorted() {
+	for _, p := range f.all() {
 		if now := changed[p.topic]; now != nil {
 			p.post(event{traits: now})
 		}

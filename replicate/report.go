@@ -114,7 +114,7 @@ func (c *cluster) read(ctx context.Context, tp topicPartition, id ledger.TopicID
 
 // progress adds up where the partitions are.
 func (f *Flow) progress() Progress {
-	parts := f.sorted()
+	parts := f.all()
 	p := Progress{Partitions: len(parts)}
 	for _, part := range parts {
 		p.Copied += part.copied.Load()

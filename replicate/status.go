@@ -180,7 +180,7 @@ func (f *Flow) headroom(p *partition, s PartitionStatus) time.Duration {
 
 // retryStopped sets those partitions to work again whose pause has passed.
 func (f *Flow) retryStopped() {
-	for _, p := range f.sorted() {
+	for _, p := range f.all() {
 		v := p.status()
 		if v.phase == phaseStopped && v.stop.reason != StopPaused && !f.now().Before(v.retry.at) {
 			p.post(event{begin: true})

@@ -155,10 +155,12 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 		for _, t := range topics {
 			all = append(all, strangers[t]...)
 		}
-		return usageErrorf("cluster %s holds records that this ledger does not know: %s. %s", f.target.alias, strings.Join(all, ", "), strangersHint)
+		err := usageErrorf("cluster %s holds records that this ledger does not know: %s", f.target.alias, strings.Join(all, ", "))
+		err.Hint = strangersHint
+		return err
 	}
 	for t, held := range strangers {
-		t.stop = &stopped{reason: StopTargetNotEmpty, detail: strings.Join(held, ", ") + ". " + strangersHint}
+		t.stop = &stopped{reason: StopTargetNotEmpty, detail: strings.Join(held, ", ")}
 	}
 	return nil
 }
@@ -187,7 +189,7 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 			return nil
 		}
 		if end.offset > start.offset && end.offset > f.closedEnd(t, tp.partition) {
-			held = append(held, fmt.Sprintf("%v has offsets %d to %d", tp, start.offset, end.offset))
+			held = append(held, fmt.Sprintf("%v has offsets [%d, %d)", tp, start.offset, end.offset))
 		}
 	}
 	return held
