@@ -110,7 +110,8 @@ func SnapshotFile(ctx context.Context, from, to string) (sum [32]byte, err error
 
 // OpenCopy opens a private copy of a ledger file for reading. The file itself
 // is locked only while it is copied; Close removes the copy, which is in the
-// directory for temporary files. Errors are those of [Open].
+// directory for temporary files. Errors are those of [Open], or say that there
+// is no room for the copy; these are never fs.ErrNotExist.
 func OpenCopy(path string, o Options) (*Ledger, error) {
 	o.ReadOnly = true
 	original, err := Open(path, o)
@@ -119,7 +120,8 @@ func OpenCopy(path string, o Options) (*Ledger, error) {
 	}
 	directory, err := os.MkdirTemp("", "apograph-ledger-")
 	if err != nil {
-		return nil, errors.Join(err, original.Close())
+		// The text alone: a missing directory is not a missing ledger.
+		return nil, errors.Join(fmt.Errorf("copy ledger %s to the directory for temporary files: %v", path, err), original.Close())
 	}
 	private := filepath.Join(directory, filepath.Base(path))
 	_, err = original.copyTo(context.Background(), private, 0o600)

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,6 +154,28 @@ func TestSnapshotFile(t *testing.T) {
 	again := mustOpen(t, to)
 	if got := again.Committed(id).Source; got != 5 {
 		t.Errorf("the copy ends at %d, want 5", got)
+	}
+}
+
+// TestOpenCopyWithoutRoom: a missing directory for the copy is not a missing
+// ledger, and leaves the ledger free.
+func TestOpenCopyWithoutRoom(t *testing.T) {
+	l := mustCreate(t)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	t.Setenv("TMPDIR", nowhere)
+	_, err := OpenCopy(l.path, Options{})
+	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), nowhere) || !strings.Contains(err.Error(), l.path) {
+		t.Errorf("OpenCopy without room: %v, want an error that names %s and is not fs.ErrNotExist", err, nowhere)
+	}
+	again, err := Open(l.path, Options{LockTimeout: -1})
+	if err != nil {
+		t.Fatalf("afterwards the ledger is not free: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

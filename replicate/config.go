@@ -127,8 +127,12 @@ func (c *Config) setDefaults() {
 // written to a cluster or a ledger.
 type UsageError struct {
 	Err  error
-	Hint string // what to do, in one sentence without a full stop; empty: nothing to add
+	hint string
 }
+
+// Hint returns what to do about it, in one sentence without a full stop; "" if
+// the error says all.
+func (e *UsageError) Hint() string { return e.hint }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }

@@ -156,7 +156,7 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 			all = append(all, strangers[t]...)
 		}
 		err := usageErrorf("cluster %s holds records that this ledger does not know: %s", f.target.alias, strings.Join(all, ", "))
-		err.Hint = strangersHint
+		err.hint = strangersHint
 		return err
 	}
 	for t, held := range strangers {

@@ -19,6 +19,7 @@ type commandLine struct {
 // A flagValue is one flag as it was given.
 type flagValue struct {
 	name  string // the full name, without dashes
+	typed string // the name as it was typed: "-o" for output
 	value string // "true" for a flag that takes none
 }
 
@@ -118,21 +119,20 @@ func (x flagIndex) parseFlag(line *commandLine, word string, rest []string) (tak
 		line.help = value == "true"
 		return taken, nil
 	}
-	return taken, line.add(spec, value)
+	return taken, line.add(spec, dashed(name), value)
 }
 
 // add appends a flag. One that takes a single value may be repeated only with
 // the same value: which of two ledgers was meant is not for us to guess.
-func (line *commandLine) add(spec flagSpec, value string) error {
+func (line *commandLine) add(spec flagSpec, typed, value string) error {
 	if !spec.repeatable {
 		for _, f := range line.flags {
 			if f.name == spec.name && f.value != value {
-				return usagef("%s is given twice: %s and %s", dashed(spec.name),
-					quoteArg(f.value), quoteArg(value))
+				return usagef("%s is given twice: %s and %s", typed, quoteArg(f.value), quoteArg(value))
 			}
 		}
 	}
-	line.flags = append(line.flags, flagValue{name: spec.name, value: value})
+	line.flags = append(line.flags, flagValue{name: spec.name, typed: typed, value: value})
 	return nil
 }
 
@@ -194,8 +194,17 @@ func dashed(name string) string {
 }
 
 // has reports whether a flag was given on the line, by its full name.
-func (line *commandLine) has(name string) bool {
-	return slices.ContainsFunc(line.flags, func(f flagValue) bool { return f.name == name })
+func (line *commandLine) has(name string) bool { return line.typed(name) != "" }
+
+// typed returns how a flag was typed on the line, by its full name; empty if it
+// was not.
+func (line *commandLine) typed(name string) string {
+	for _, f := range line.flags {
+		if f.name == name {
+			return f.typed
+		}
+	}
+	return ""
 }
 
 // check refuses the flags on the line that c does not have.
@@ -209,7 +218,7 @@ func (line *commandLine) check(c *command) error {
 	}
 	for _, f := range line.flags {
 		if !slices.Contains(names, f.name) {
-			return unknownFlag(dashed(f.name), c, names)
+			return unknownFlag(f.typed, c, names)
 		}
 	}
 	return nil

@@ -53,6 +53,7 @@ type invocation struct {
 	*cli.Context // flag values: String, StringSlice, Bool, Duration, IsSet
 
 	table  commandTable
+	row    *command    // of the command that runs
 	line   commandLine // what was typed, where it matters that it was no variable
 	args   []string    // at most maxArgs
 	format format      // one of the command's formats; empty if it has none
@@ -136,6 +137,16 @@ func (t commandTable) unknownCommand(words []string) *usageError {
 		return err.withHint("did you mean `apograph %s`?", candidates[best])
 	}
 	return err.withHint("`apograph help` lists the commands")
+}
+
+// flag returns the flag of c with this full name, or nil.
+func (c *command) flag(name string) cli.Flag {
+	for _, f := range c.allFlags() {
+		if f.Names()[0] == name {
+			return f
+		}
+	}
+	return nil
 }
 
 // allFlags returns the flags that c accepts, --help apart.

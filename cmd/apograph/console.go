@@ -41,7 +41,7 @@ func (c *console) Write(p []byte) (int, error) {
 func (c *console) say(line string) { fmt.Fprintf(c, "apograph: %s\n", line) }
 
 // warn tells what is odd but no error.
-func (inv *invocation) warn(line string) { inv.stderr.say("warning: " + clean(line)) }
+func (c *console) warn(line string) { c.say("warning: " + clean(line)) }
 
 // show replaces the progress line.
 func (c *console) show(line string) {

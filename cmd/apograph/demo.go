@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/urfave/cli/v2"
@@ -32,7 +33,9 @@ func demoCommand() command {
 			"Takes some seconds. Nothing outside is read or written, unless --keep says so.",
 		examples: []string{"apograph demo", "apograph demo --inject none"},
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: "inject", Value: "mutate", Usage: "break the copy by `KIND`: none, drop, dup, swap or mutate (default mutate)"},
+			&cli.StringFlag{Name: "inject", Value: "mutate", EnvVars: []string{envVar("inject")},
+				Usage: "break the copy by `KIND`: none, drop, dup, swap or mutate (default mutate)"},
+			// Not from the environment: a directory serves once.
 			&cli.StringFlag{Name: "keep", Usage: "keep the ledger, its snapshot and both clusters' logs in `DIR`, which must not exist"},
 		},
 		exits: []exitCode{exitFaults},
@@ -40,20 +43,34 @@ func demoCommand() command {
 	}
 }
 
+// An injection is a damage that --inject knows.
+type injection struct {
+	sabotage kafkatest.Sabotage
+	told     func(kafkatest.Sabotaged) string // what was done, for a person
+}
+
 // injections are the damages that --inject knows. Where a record is gone or
 // doubled the later ones move, as if the copier itself had failed.
-func injections() map[string]kafkatest.Sabotage {
-	return map[string]kafkatest.Sabotage{
-		"none":   {},
-		"drop":   {Damage: kafkatest.Drop, Shift: true},
-		"dup":    {Damage: kafkatest.Duplicate, Shift: true},
-		"swap":   {Damage: kafkatest.Swap},
-		"mutate": {Damage: kafkatest.MutateValue},
+func injections() map[string]injection {
+	return map[string]injection{
+		"none": {},
+		"drop": {kafkatest.Sabotage{Damage: kafkatest.Drop, Shift: true}, func(s kafkatest.Sabotaged) string {
+			return fmt.Sprintf("the record at %d is removed", s.Offset)
+		}},
+		"dup": {kafkatest.Sabotage{Damage: kafkatest.Duplicate, Shift: true}, func(s kafkatest.Sabotaged) string {
+			return fmt.Sprintf("the record at %d is repeated at %d", s.Offset, s.Start)
+		}},
+		"swap": {kafkatest.Sabotage{Damage: kafkatest.Swap}, func(s kafkatest.Sabotaged) string {
+			return fmt.Sprintf("the records at %d and %d are exchanged", s.Start, s.End-1)
+		}},
+		"mutate": {kafkatest.Sabotage{Damage: kafkatest.MutateValue}, func(s kafkatest.Sabotaged) string {
+			return fmt.Sprintf("the value of the record at %d is changed", s.Offset)
+		}},
 	}
 }
 
 func runDemo(ctx context.Context, inv *invocation) error {
-	sabotage, ok := injections()[inv.String("inject")]
+	broken, ok := injections()[inv.String("inject")]
 	if !ok {
 		return usagef("--inject %s: it breaks by none, drop, dup, swap or mutate", quoteArg(inv.String("inject")))
 	}
@@ -61,11 +78,12 @@ func runDemo(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	defer remove()
-	d := &demo{ctx: ctx, out: inv.stdout, dir: dir, sabotage: sabotage}
+	d := &demo{ctx: ctx, out: inv.stdout, columns: inv.stdout.columns, dir: dir, broken: broken}
 	err = d.run()
-	if inv.IsSet("keep") && err == nil {
-		fmt.Fprintf(d.out, "\nkept in %s; try: apograph ledger export --book source %s\n", dir, d.ledgerPath())
+	if err == nil && inv.String("keep") != "" {
+		d.tellKept()
+	} else if gone := remove(); gone != nil {
+		err = errors.Join(err, gone)
 	}
 	if err == nil && d.faults {
 		return verdict(exitFaults)
@@ -74,25 +92,27 @@ func runDemo(ctx context.Context, inv *invocation) error {
 }
 
 // demoDir returns a directory for the demo's files and what removes it.
-func demoDir(keep string) (dir string, remove func(), err error) {
+func demoDir(keep string) (dir string, remove func() error, err error) {
 	if keep == "" {
 		dir, err = os.MkdirTemp("", "apograph-demo-*")
-		return dir, func() { os.RemoveAll(dir) }, err
+		return dir, func() error { return os.RemoveAll(dir) }, err
 	}
-	if _, err := os.Stat(keep); err == nil {
+	if _, err := os.Lstat(keep); err == nil {
 		return "", nil, usagef("--keep %s: it exists", quoteArg(keep))
 	}
-	return keep, func() {}, os.MkdirAll(keep, 0o755)
+	return keep, func() error { return os.RemoveAll(keep) }, os.MkdirAll(keep, 0o755)
 }
 
 // A demo is one run of the story.
 type demo struct {
-	ctx      context.Context
-	out      io.Writer
-	dir      string
-	sabotage kafkatest.Sabotage
-	pair     *kafkatest.Pair
-	faults   bool
+	ctx     context.Context
+	out     io.Writer
+	columns int // of the terminal; 0 for no limit
+	dir     string
+	broken  injection
+	pair    *kafkatest.Pair
+	asked   []translate.Query // what was translated
+	faults  bool
 }
 
 func (d *demo) ledgerPath() string   { return filepath.Join(d.dir, "flow.ledger") }
@@ -113,9 +133,40 @@ func (d *demo) run() (err error) {
 	return nil
 }
 
-// step begins the next line of the story.
+// stepColumns is how wide the first column of the story is.
+const stepColumns = 11
+
+// step tells the next line of the story.
 func (d *demo) step(name, format string, args ...any) {
-	fmt.Fprintf(d.out, "%-10s "+format+"\n", append([]any{name}, args...)...)
+	line := printable(fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.out, "%-*s%s", stepColumns, name, wrapText(line, stepColumns, d.columns))
+}
+
+// tellKept says what can be done with what --keep has kept. Commands stand on
+// one line each, however long, so that they can be copied.
+func (d *demo) tellKept() {
+	fmt.Fprintf(d.out, "\nkept in %s; try\n", printable(d.dir))
+	path := shellWord(d.ledgerPath())
+	fmt.Fprintf(d.out, "  apograph ledger check %s\n", path)
+	fmt.Fprintf(d.out, "  apograph ledger export --book source %s\n", path)
+	for _, q := range d.asked[:min(1, len(d.asked))] {
+		fmt.Fprintf(d.out, "  apograph translate --ledger %s %s:%d:%d\n", path, q.Topic, q.Partition, q.Offset)
+	}
+}
+
+// shellWord returns a path as a shell takes it for one word, and a command not
+// for a flag.
+func shellWord(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	plain := func(r rune) bool {
+		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+=:,@%", r))
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(printable(path), "'", `'\''`) + "'"
 }
 
 // demoTopics are the topics of the source, with what each is about.
@@ -195,17 +246,17 @@ func (d *demo) copy() error {
 
 // breakIt spoils one record of the target where no client can see it happen.
 func (d *demo) breakIt() error {
-	if d.sabotage.Damage == 0 {
+	if d.broken.told == nil {
 		d.step("inject", "nothing is broken")
 		return nil
 	}
-	s := d.sabotage
+	s := d.broken.sabotage
 	s.Topic, s.Partition, s.Offset, s.Seed = "payments", 1, -1, 7
 	done, err := d.pair.Target.Sabotage(s)
 	if err != nil {
 		return fmt.Errorf("break the copy: %w", err)
 	}
-	d.step("inject", "payments-1 of the target, behind the copier's back: %s", done.Detail)
+	d.step("inject", "payments-1 of the target, behind the copier's back: %s", d.broken.told(done))
 	return nil
 }
 
@@ -246,6 +297,7 @@ func (d *demo) translate() error {
 	if err != nil {
 		return err
 	}
+	d.asked = committed
 	var rows []string
 	for i, a := range answers {
 		rows = append(rows, fmt.Sprintf("%s-%d %d -> %d (%v)", committed[i].Topic, committed[i].Partition, committed[i].Offset, a.TargetOffset, a.Status))

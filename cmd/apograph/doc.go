@@ -29,7 +29,8 @@
 //   - its flags: shared ones from flags.go, so that a name means the same
 //     everywhere. A flag from stringFlag, listFlag or durationFlag can also be
 //     given as APOGRAPH_NAME. One that permits something dangerous (--execute)
-//     is written as a plain cli flag, which has no variable;
+//     is written as a plain cli flag, which has no variable; help and README
+//     name those that have none;
 //   - the action: it builds a Config, calls one function, and renders to
 //     [invocation.stdout]. It returns an error, a [verdict] if the report is
 //     written and the code is all that is left to say, or nil. What belongs

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"apograph/ledger"
@@ -38,9 +39,14 @@ type stdoutError struct{ err error }
 func (e *stdoutError) Error() string { return "write standard output: " + e.err.Error() }
 func (e *stdoutError) Unwrap() error { return e.err }
 
+// closed reports whether the reader of standard output has gone, as head does
+// once it has seen enough.
+func (e *stdoutError) closed() bool { return errors.Is(e.err, syscall.EPIPE) }
+
 // hintFor returns what a user can do about err, or nothing. Advice that an
-// error brings along wins over that for its class.
-func hintFor(err error) string {
+// error brings along wins over that for its class. The command that met it is
+// named by its path.
+func hintFor(err error, path string) string {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
 		return hinted.Hint()
@@ -55,7 +61,7 @@ func hintFor(err error) string {
 	case errors.As(err, &missing):
 		return "check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"
 	case errors.As(err, &locked):
-		return "stop that process, or ask a snapshot of the ledger instead"
+		return lockedHint(path)
 	case errors.As(err, &unknown):
 		return "use the version of apograph that wrote it, or a newer one"
 	case errors.As(err, &corrupt):
@@ -64,15 +70,29 @@ func hintFor(err error) string {
 	return ""
 }
 
-// errorLines returns what to tell a person about err: its messages, and what
-// can be done about them. Verdicts are silent. Nothing in a line can control a
-// terminal, and no line holds a secret.
-func errorLines(err error) (messages, hints []string) {
+// lockedHint returns what a user of a command can do about a ledger that
+// another process holds.
+func lockedHint(path string) string {
+	switch path {
+	case "replicate":
+		return "a ledger has one replicator at a time: stop that process first"
+	case "ledger snapshot":
+		return "stop that process, or wait until it ends"
+	default:
+		return "stop that process, or ask a snapshot of the ledger instead"
+	}
+}
+
+// errorLines returns what to tell a person about err, which ended the command
+// with this path: its messages, and what can be done about them. Verdicts are
+// silent, and so is a reader of standard output that has gone. Nothing in a
+// line can control a terminal, and no line holds a secret.
+func errorLines(err error, path string) (messages, hints []string) {
 	for _, e := range splitJoined(err) {
 		for line := range strings.Lines(e.Error()) {
 			messages = append(messages, clean(strings.TrimSuffix(line, "\n")))
 		}
-		if hint := hintFor(e); hint != "" && !slices.Contains(hints, hint) {
+		if hint := hintFor(e, path); hint != "" && !slices.Contains(hints, hint) {
 			hints = append(hints, clean(hint))
 		}
 	}
@@ -80,14 +100,17 @@ func errorLines(err error) (messages, hints []string) {
 }
 
 // splitJoined returns the errors that err joins without words of its own, as
-// errors.Join does, and leaves out verdicts.
+// errors.Join does, and leaves out those without a message.
 func splitJoined(err error) []error {
-	var v verdict
+	var (
+		v      verdict
+		unread *stdoutError
+	)
 	switch {
 	case err == nil:
 		return nil
 	case !isJoin(err):
-		if errors.As(err, &v) {
+		if errors.As(err, &v) || errors.As(err, &unread) && unread.closed() {
 			return nil
 		}
 		return []error{err}

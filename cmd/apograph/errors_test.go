@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -38,6 +42,23 @@ func TestHideSecrets(t *testing.T) {
 				t.Errorf("hidden again: %q, want %q", again, got)
 			}
 		})
+	}
+}
+
+// TestMissingLedger: only the ledger itself can be the ledger that is missing.
+func TestMissingLedger(t *testing.T) {
+	open := func(path string) error { _, err := os.Open(path); return fmt.Errorf("open ledger: %w", err) }
+	directory := t.TempDir()
+	ledger, other := directory+"/f.ledger", directory+"/other"
+	var missing *missingLedgerError
+	if err := ledgerError(ledger, open(ledger)); !errors.As(err, &missing) || missing.path != ledger {
+		t.Errorf("the ledger is missing: %v", err)
+	}
+	if err := ledgerError(ledger, open(other)); errors.As(err, &missing) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another file is missing: %v", err)
+	}
+	if err := ledgerError(ledger, nil); err != nil {
+		t.Errorf("no error becomes %v", err)
 	}
 }
 

@@ -115,24 +115,3 @@ func slowWidth(s string) int {
 	}
 	return width
 }
-
-func TestTable(t *testing.T) {
-	table := &textTable{header: []string{"TOPIC", "N", "WHY"}, right: []bool{false, true}}
-	table.add("orders", "5", "a\nb")
-	table.add("\u4e2d\u6587", "12345", "")
-	table.add("e\u0301", "1", "x")
-	want := "TOPIC       N  WHY\n" +
-		"orders      5  a\\nb\n" +
-		"\u4e2d\u6587    12345\n" +
-		"e\u0301           1  x\n"
-	if got := table.text(0); got != want {
-		t.Errorf("text(0) =\n%s\nwant\n%s", got, want)
-	}
-	want = "TOPIC  ~\norders ~\n\u4e2d\u6587   ~\ne\u0301      ~\n"
-	if got := table.text(8); got != want {
-		t.Errorf("text(8) =\n%s\nwant\n%s", got, want)
-	}
-	if got := (&textTable{}).text(0); got != "" {
-		t.Errorf("an empty table is %q", got)
-	}
-}

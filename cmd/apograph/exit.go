@@ -26,6 +26,7 @@ const (
 	exitLocked      exitCode = 11
 	exitDamaged     exitCode = 12
 	exitInterrupted exitCode = 130
+	exitClosedPipe  exitCode = 141
 	exitTerminated  exitCode = 143
 )
 
@@ -40,7 +41,7 @@ type exitMeaning struct {
 func exitCodes() []exitMeaning {
 	return []exitMeaning{
 		{exitOK, "done, nothing wrong"},
-		{exitError, "could not finish (a partition stopped, a cluster gone); JSON still says what was done"},
+		{exitError, "could not finish (a partition stopped, a cluster gone); JSON says what was done, if anything was"},
 		{exitUsage, "usage or configuration error; nothing was attempted"},
 		{exitFaults, "finished, and faults were found (missing, changed, lost, unexplained, ...)"},
 		{exitUnproven, "finished without faults, but part is not proven (not copied yet, not verified, inexact)"},
@@ -49,6 +50,7 @@ func exitCodes() []exitMeaning {
 		{exitLocked, "ledger is held by another instance"},
 		{exitDamaged, "ledger, snapshot or signature fails its integrity check, or its format is unknown"},
 		{exitInterrupted, "interrupted (SIGINT), after a clean stop"},
+		{exitClosedPipe, "standard output was closed before all was written, as `head` does (SIGPIPE)"},
 		{exitTerminated, "terminated (SIGTERM), after a clean stop"},
 	}
 }
@@ -73,6 +75,9 @@ func exitCodeFor(ctx context.Context, err error) exitCode {
 	if cause := signalCause(ctx); cause != nil && !slices.ContainsFunc(codes, isFailure) {
 		return cause.exitCode()
 	}
+	if slices.Contains(codes, exitClosedPipe) && !slices.ContainsFunc(codes, isFailure) {
+		return exitClosedPipe // a verdict that nobody read is none
+	}
 	if distinct := slices.Compact(slices.Sorted(slices.Values(codes))); len(distinct) == 1 && distinct[0] != exitInterrupted {
 		return distinct[0]
 	}
@@ -95,10 +100,11 @@ func amongOthers(code exitCode) exitCode {
 }
 
 // isFailure reports whether code says that a command did not do its work, as
-// opposed to a verdict on what it found or to a cancellation.
+// opposed to a verdict on what it found, to a cancellation, or to a reader that
+// has seen enough.
 func isFailure(code exitCode) bool {
 	switch code {
-	case exitFaults, exitUnproven, exitRefused, exitInterrupted:
+	case exitFaults, exitUnproven, exitRefused, exitInterrupted, exitClosedPipe:
 		return false
 	default:
 		return true
@@ -135,6 +141,8 @@ func codeOf(err error) (exitCode, bool) {
 		return exitUsage, true
 	case *replicate.RefusedError:
 		return exitRefused, true
+	case *stdoutError:
+		return exitClosedPipe, e.closed()
 	case *signalError:
 		return exitInterrupted, true
 	case *missingLedgerError:

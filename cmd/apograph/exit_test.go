@@ -116,12 +116,12 @@ func TestErrorsAreTold(t *testing.T) {
 		{"each of several", errors.Join(errors.New("a"), errors.Join(errors.New("b"), errors.New("c\nd"))),
 			[]string{"end: a", "end: b", "end: c", "end: d"}},
 		{"control characters", errors.New("topic \x1b]0;x\x07"), []string{`end: topic \x1b]0;x\a`}},
-		{"advice of the error itself", fmt.Errorf("x: %w", usagef("bad").withHint("do y")), []string{"end: x: bad", "do y"}},
+		{"advice of the error itself", fmt.Errorf("x: %w", usagef("bad").withHint("do y")), []string{"end: x: bad", "hint: do y"}},
 		{"advice for a class, once", errors.Join(&missingLedgerError{path: "f"}, &missingLedgerError{path: "g"}),
 			[]string{"end: ledger f does not exist", "end: ledger g does not exist",
-				"check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"}},
+				"hint: check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"}},
 		{"advice for one that is held", &ledger.LockedError{Path: "f", PID: 7},
-			[]string{"end: ledger f is in use by process 7", "stop that process, or ask a snapshot of the ledger instead"}},
+			[]string{"end: ledger f is in use by process 7", "hint: stop that process, or ask a snapshot of the ledger instead"}},
 		{"a secret", errors.New(`sasl.jaas.config=x required password="p w";`), []string{"end: sasl.jaas.config=[hidden]"}},
 	}
 	for _, tt := range tests {

@@ -67,12 +67,12 @@ func (f *frame) report(ctx context.Context, err error) {
 	if f.running != "" {
 		where = f.running + ": "
 	}
-	messages, hints := errorLines(err)
+	messages, hints := errorLines(err, f.running)
 	for _, message := range messages {
 		f.stderr.say(where + message)
 	}
 	for _, hint := range hints {
-		f.stderr.say(hint)
+		f.stderr.say("hint: " + hint)
 	}
 }
 
@@ -109,9 +109,21 @@ func (f *frame) execute(ctx context.Context, argv []string) (err error) {
 	return f.app(c, line).RunContext(ctx, line.canonical(c, args))
 }
 
+// unexpectedArgument returns the usage error for an argument that c does not
+// take. Where c takes none, what was meant is the value of a flag.
 func unexpectedArgument(c *command, arg string) error {
-	return usagef("unexpected argument %s", quoteArg(arg)).
-		withHint("usage: apograph %s", strings.TrimSpace(c.path+" "+c.args))
+	hint := "usage: " + c.usage()
+	if c.maxArgs == 0 {
+		for _, f := range []struct{ flag, what string }{
+			{"ledger", "; a ledger is named with --ledger FILE"},
+			{"topics", "; topics are chosen with --topics LIST"},
+		} {
+			if c.flag(f.flag) != nil {
+				hint += f.what
+			}
+		}
+	}
+	return usagef("unexpected argument %s", quoteArg(arg)).withHint("%s", hint)
 }
 
 // panicOrigin returns the file and line that panicked. It must be called by the
@@ -168,24 +180,45 @@ func (f *frame) app(c *command, line commandLine) *cli.App {
 // take, with the flag's name as the user types it.
 func valueError(c *command, err error) error {
 	message := strings.TrimSuffix(err.Error(), ": parse error")
-	for _, before := range []string{" for flag -", " for -"} {
-		if i := strings.LastIndex(message, before); i >= 0 {
-			message = message[:i] + " for --" + message[i+len(before):]
-			break
+	for _, before := range []string{" for flag -", " for -", " for flag "} {
+		start := strings.LastIndex(message, before)
+		if start < 0 {
+			continue
 		}
+		name, _, _ := strings.Cut(message[start+len(before):], ":")
+		message = message[:start] + " for --" + name
+		if valid := validValues(c.flag(name)); valid != "" {
+			return usagef("%s", message).withHint("%s", valid)
+		}
+		break
 	}
 	return usagef("%s", message).withHint("`apograph help %s` describes its flags", c.path)
 }
 
+// validValues says what a flag takes that cli parses itself; empty for others.
+func validValues(f cli.Flag) string {
+	switch f.(type) {
+	case *cli.DurationFlag:
+		return "a duration has a unit: 30s, 2m, 1h30m"
+	case *cli.IntFlag, *cli.Int64Flag:
+		return "it is a whole number"
+	case *cli.BoolFlag:
+		return "it is true or false; the flag alone means true"
+	default:
+		return ""
+	}
+}
+
 // act runs c's action with the flags that cli has parsed.
 func (f *frame) act(c *command, line commandLine, flags *cli.Context) error {
-	chosen, err := c.chooseFormat(flags, line)
+	chosen, err := f.chooseFormat(c, flags, line)
 	if err != nil {
 		return err
 	}
 	return c.run(flags.Context, &invocation{
 		Context: flags,
 		table:   f.table,
+		row:     c,
 		line:    line,
 		args:    flags.Args().Slice(),
 		format:  chosen,

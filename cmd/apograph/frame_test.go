@@ -124,61 +124,69 @@ type refusal struct {
 func refusals() []refusal {
 	return []refusal{
 		{"no command", nil,
-			"no command given\n`apograph help` lists the commands"},
+			"no command given\nhint: `apograph help` lists the commands"},
 		{"a group alone", []string{"group"},
-			"group needs a subcommand: echo\n`apograph help group` describes them"},
+			"group needs a subcommand: echo\nhint: `apograph help group` describes them"},
 		{"unknown command", []string{"edn"},
-			"unknown command \"edn\"\ndid you mean `apograph end`?"},
+			"unknown command \"edn\"\nhint: did you mean `apograph end`?"},
 		{"unknown command like no other", []string{"frobnicate"},
-			"unknown command \"frobnicate\"\n`apograph help` lists the commands"},
+			"unknown command \"frobnicate\"\nhint: `apograph help` lists the commands"},
 		{"subcommand without its group", []string{"echo", "a"},
-			"unknown command \"echo\"\ndid you mean `apograph group echo`?"},
+			"unknown command \"echo\"\nhint: did you mean `apograph group echo`?"},
 		{"unknown subcommand", []string{"group", "ehco"},
-			"unknown group subcommand \"ehco\"\ndid you mean `apograph group echo`?"},
+			"unknown group subcommand \"ehco\"\nhint: did you mean `apograph group echo`?"},
 		{"a command is no subcommand", []string{"group", "end"},
-			"unknown group subcommand \"end\"\n`apograph help` lists the commands"},
+			"unknown group subcommand \"end\"\nhint: `apograph help` lists the commands"},
 		{"unknown flag", []string{"group", "echo", "--nmae", "x"},
-			"group echo: unknown flag \"--nmae\"\ndid you mean --name?"},
+			"group echo: unknown flag \"--nmae\"\nhint: did you mean --name?"},
 		{"unknown flag behind an argument", []string{"group", "echo", "a", "--zzzzzz=secret"},
-			"group echo: unknown flag \"--zzzzzz\"\n`apograph help group echo` lists its flags"},
+			"group echo: unknown flag \"--zzzzzz\"\nhint: `apograph help group echo` lists its flags"},
 		{"unknown flag before the command", []string{"--ietm", "group", "echo"},
-			"group echo: unknown flag \"--ietm\"\ndid you mean --item?"},
+			"group echo: unknown flag \"--ietm\"\nhint: did you mean --item?"},
 		{"unknown flag alone", []string{"--exceute"},
-			"unknown flag \"--exceute\"\ndid you mean --execute?"},
+			"unknown flag \"--exceute\"\nhint: did you mean --execute?"},
 		{"a flag of another command", []string{"end", "--name", "x"},
-			"end: unknown flag \"--name\"\n`apograph help end` lists its flags"},
+			"end: unknown flag \"--name\"\nhint: `apograph help end` lists its flags"},
 		{"one dash before a long name", []string{"group", "echo", "-name", "x"},
-			"group echo: unknown flag \"-name\"\ndid you mean --name?"},
+			"group echo: unknown flag \"-name\"\nhint: did you mean --name?"},
 		{"a typographic dash", []string{"group", "echo", "\u2013name", "x"},
-			"group echo: unknown flag \"\u2013name\"\ndid you mean --name?"},
+			"group echo: unknown flag \"\u2013name\"\nhint: did you mean --name?"},
 		{"two dashes before a short name", []string{"group", "echo", "--n", "x"},
-			"group echo: unknown flag \"--n\"\n`apograph help group echo` lists its flags"},
+			"group echo: unknown flag \"--n\"\nhint: `apograph help group echo` lists its flags"},
 		{"switches are not bundled", []string{"group", "echo", "-xn"},
-			"group echo: unknown flag \"-xn\"\n`apograph help group echo` lists its flags"},
+			"group echo: unknown flag \"-xn\"\nhint: `apograph help group echo` lists its flags"},
 		{"no value", []string{"group", "echo", "--name"},
 			"--name needs a value"},
 		{"a flag in place of a value", []string{"group", "echo", "-n", "--execute"},
-			"-n needs a value, and \"--execute\" looks like a flag\na value that begins with a dash is written -n=VALUE"},
+			"-n needs a value, and \"--execute\" looks like a flag\nhint: a value that begins with a dash is written -n=VALUE"},
 		{"the end of flags in place of a value", []string{"group", "echo", "--name", "--"},
-			"--name needs a value, and \"--\" looks like a flag\na value that begins with a dash is written --name=VALUE"},
+			"--name needs a value, and \"--\" looks like a flag\nhint: a value that begins with a dash is written --name=VALUE"},
 		{"two values for one", []string{"group", "echo", "--name=a", "--name=b"},
 			"--name is given twice: \"a\" and \"b\""},
 		{"a value of the wrong type", []string{"group", "echo", "--wait=soon"},
-			"group echo: invalid value \"soon\" for --wait\n`apograph help group echo` describes its flags"},
+			"group echo: invalid value \"soon\" for --wait\nhint: a duration has a unit: 30s, 2m, 1h30m"},
 		{"a switch with a value", []string{"group", "echo", "--execute=yes"},
-			"group echo: invalid boolean value \"yes\" for --execute\n`apograph help group echo` describes its flags"},
+			"group echo: invalid boolean value \"yes\" for --execute\nhint: it is true or false; the flag alone means true"},
 		{"too many arguments", []string{"end", "now"},
-			"end: unexpected argument \"now\"\nusage: apograph end"},
+			"end: unexpected argument \"now\"\nhint: usage: apograph end [FLAG...]"},
 		{"a format that the command lacks", []string{"end", "-o", "csv"},
+			"end: -o must be table or json, not \"csv\""},
+		{"a format that the command lacks, by the long name", []string{"end", "--output=csv"},
 			"end: --output must be table or json, not \"csv\""},
+		{"a short flag that the command lacks", []string{"group", "echo", "-ojson"},
+			"group echo: unknown flag \"-o\"\nhint: `apograph help group echo` lists its flags"},
+		{"two values for a short flag", []string{"end", "-o", "json", "-otable"},
+			"-o is given twice: \"json\" and \"table\""},
+		{"help for nearly the exit codes", []string{"help", "exit-code"},
+			"help: unknown command \"exit-code\"\nhint: did you mean `apograph help exit-codes`?"},
 		{"a control character", []string{"\x1b[31m"},
-			"unknown command \"\\x1b[31m\"\n`apograph help` lists the commands"},
+			"unknown command \"\\x1b[31m\"\nhint: `apograph help` lists the commands"},
 		{"help for nothing", []string{"help", "ned"},
-			"help: unknown command \"ned\"\ndid you mean `apograph end`?"},
+			"help: unknown command \"ned\"\nhint: did you mean `apograph end`?"},
 		{"help for nothing, by flag", []string{"ned", "--help"},
-			"unknown command \"ned\"\ndid you mean `apograph end`?"},
+			"unknown command \"ned\"\nhint: did you mean `apograph end`?"},
 		{"help for too much", []string{"help", "end", "now"},
-			"help: end has no subcommand \"now\"\n`apograph help end` describes it"},
+			"help: end has no subcommand \"now\"\nhint: `apograph help end` describes it"},
 	}
 }
 
@@ -226,8 +234,8 @@ func TestEnvironmentRefused(t *testing.T) {
 	t.Setenv("APOGRAPH_WAIT", "soon")
 	t.Setenv("APOGRAPH_OUTPUT", "csv")
 	for _, tt := range []struct{ argv, want string }{
-		{"group echo", `apograph: group echo: could not parse "soon" as duration value from environment variable "APOGRAPH_WAIT"`},
-		{"end", `apograph: end: APOGRAPH_OUTPUT must be table or json, not "csv"`},
+		{"group echo", `apograph: group echo: could not parse "soon" as duration value from environment variable "APOGRAPH_WAIT" for --wait` +
+			"\napograph: hint: a duration has a unit: 30s, 2m, 1h30m\n"},
 	} {
 		code, stdout, stderr := runTest(t.Context(), echo, strings.Fields(tt.argv)...)
 		if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, tt.want) {
@@ -237,6 +245,30 @@ func TestEnvironmentRefused(t *testing.T) {
 	// Where --output is no format, the variable means nothing.
 	if _, stdout, _ := runTest(t.Context(), nil, "save"); stdout != "file \n" {
 		t.Errorf("save wrote %q, want no file from APOGRAPH_OUTPUT", stdout)
+	}
+}
+
+// TestOutputVariable: APOGRAPH_OUTPUT is a wish for all commands, and stops
+// none that cannot fulfil it.
+func TestOutputVariable(t *testing.T) {
+	for _, tt := range []struct {
+		value  string
+		want   format
+		stderr string
+	}{
+		{"json", formatJSON, ""},
+		{"csv", formatTable, ""},
+		{"jason", formatTable, "apograph: warning: APOGRAPH_OUTPUT is no format: \"jason\"; the answer is written as table\n"},
+	} {
+		t.Setenv("APOGRAPH_OUTPUT", tt.value)
+		var got format
+		code, _, stderr := runTest(t.Context(), func(_ context.Context, inv *invocation) error {
+			got = inv.format
+			return nil
+		}, "end")
+		if code != exitOK || got != tt.want || stderr != tt.stderr {
+			t.Errorf("%s: exit %d, format %q, stderr %q, want %q and %q", tt.value, code, got, stderr, tt.want, tt.stderr)
+		}
 	}
 }
 
@@ -264,42 +296,59 @@ func TestPanicIsOneLine(t *testing.T) {
 	}
 }
 
-// brokenPipe fails every write.
-type brokenPipe struct{}
+// A failingWriter fails every write.
+type failingWriter struct{ err error }
 
-func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
+// TestUnwritableStdout: an answer that cannot be written is an error; one that
+// nobody wants to read any more is a quiet end. Neither leaves a verdict.
 func TestUnwritableStdout(t *testing.T) {
 	long := strings.Repeat("x", 1<<16) // more than is buffered
+	full := "write standard output: no space left on device\n"
 	tests := []struct {
-		name string
-		run  func(_ context.Context, inv *invocation) error
-		want exitCode
+		name       string
+		run        func(_ context.Context, inv *invocation) error
+		want       exitCode // on a full disk
+		said       string
+		closed     exitCode // behind head
+		closedSaid string
 	}{
 		{"a short answer fails when it is flushed", func(_ context.Context, inv *invocation) error {
 			_, err := fmt.Fprintln(inv.stdout, "x")
 			return err
-		}, exitError},
+		}, exitError, full, exitClosedPipe, ""},
 		{"a long answer fails at once", func(_ context.Context, inv *invocation) error {
 			_, err := fmt.Fprintln(inv.stdout, long)
 			return err
-		}, exitError},
+		}, exitError, full, exitClosedPipe, ""},
 		{"a command that does not look fails as well", func(_ context.Context, inv *invocation) error {
 			fmt.Fprintln(inv.stdout, long)
 			return nil
-		}, exitError},
+		}, exitError, full, exitClosedPipe, ""},
 		{"a verdict that nobody could read is none", func(_ context.Context, inv *invocation) error {
 			fmt.Fprintln(inv.stdout, "x")
 			return verdict(exitFaults)
-		}, exitError},
+		}, exitError, full, exitClosedPipe, ""},
+		{"a failure is told all the same", func(_ context.Context, inv *invocation) error {
+			_, err := fmt.Fprintln(inv.stdout, long)
+			return errors.Join(err, errors.New("the cluster is gone"))
+		}, exitError, full + "apograph: end: the cluster is gone\n", exitError, "apograph: end: the cluster is gone\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var errs bytes.Buffer
-			f := newFrame(testTable(tt.run), strings.NewReader(""), brokenPipe{}, &errs)
-			code := f.run(t.Context(), []string{"apograph", "end"})
-			if want := "apograph: end: write standard output: broken pipe\n"; code != tt.want || errs.String() != want {
-				t.Errorf("exit %d, stderr %q, want exit %d and %q once", code, errs.String(), tt.want, want)
+			said := "apograph: end: " + tt.said
+			for _, end := range []struct {
+				err  error
+				code exitCode
+				said string
+			}{{syscall.ENOSPC, tt.want, said}, {syscall.EPIPE, tt.closed, tt.closedSaid}} {
+				var errs bytes.Buffer
+				f := newFrame(testTable(tt.run), strings.NewReader(""), failingWriter{end.err}, &errs)
+				code := f.run(t.Context(), []string{"apograph", "end"})
+				if code != end.code || errs.String() != end.said {
+					t.Errorf("%v: exit %d, stderr %q, want exit %d and %q", end.err, code, errs.String(), end.code, end.said)
+				}
 			}
 		})
 	}

@@ -60,6 +60,9 @@ func helpText(t commandTable, args []string) (string, error) {
 		return exitCodesText(), nil
 	}
 	c, rest, err := t.resolve(args, true)
+	if _, ok := nearest(args[0], []string{exitCodesTopic}); ok && err != nil {
+		return "", usagef("unknown command %s", quoteArg(args[0])).withHint("did you mean `apograph help %s`?", exitCodesTopic)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -81,9 +84,28 @@ func (t commandTable) overview() string {
 		"Usage:\n  apograph COMMAND [ARGUMENT...] [FLAG...]\n" +
 		section("Commands", table) +
 		"\nFlags stand before or behind arguments. `apograph help COMMAND` describes a\n" +
-		"command and its flags, `apograph help " + exitCodesTopic + "` the exit codes. Most flags can\n" +
-		"also be given as environment variables; a flag wins over its variable.\n\n" +
-		"Example:\n  apograph ledger inspect --ledger orders.ledger -o json\n"
+		"command and its flags, `apograph help " + exitCodesTopic + "` the exit codes.\n" +
+		wrap(t.environmentText(), "") +
+		"\nExample:\n  apograph ledger inspect --ledger orders.ledger -o json\n"
+}
+
+// environmentText says which flags can be given in the environment.
+func (t commandTable) environmentText() string {
+	return "A flag can also be given in the environment, as APOGRAPH_TOPICS_EXCLUDE for --topics-exclude; on the command line it wins. " +
+		"These cannot, as each use of them is a decision: " + strings.Join(t.flagsWithoutVariable(), ", ") + ", and --output where it is a file."
+}
+
+// flagsWithoutVariable returns the flags that have no environment variable in
+// any command, as they are typed, in alphabetical order.
+func (t commandTable) flagsWithoutVariable() []string {
+	has := map[string]bool{}
+	for _, c := range t {
+		for _, f := range c.allFlags() {
+			name := dashed(f.Names()[0])
+			has[name] = has[name] || len(f.(cli.DocGenerationFlag).GetEnvVars()) > 0
+		}
+	}
+	return slices.DeleteFunc(keys(has), func(name string) bool { return has[name] })
 }
 
 func exitCodesText() string {
@@ -214,7 +236,9 @@ func wrap(s, indent string) string {
 func (c *command) examplesTable() *textTable {
 	table := &textTable{}
 	for _, example := range c.examples {
-		table.add("", example)
+		for line := range strings.SplitSeq(example, "\n") {
+			table.add("", line)
+		}
 	}
 	return table
 }

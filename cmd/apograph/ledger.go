@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"time"
 
 	"apograph/ledger"
@@ -36,16 +40,29 @@ func (e *missingLedgerError) Unwrap() error { return fs.ErrNotExist }
 // ledgerPath returns the ledger that the command line names: its only argument
 // or --ledger, else the variable of that flag.
 func ledgerPath(inv *invocation) (string, error) {
-	switch flag := inv.String("ledger"); {
-	case len(inv.args) == 0 && flag == "":
-		return "", usagef("no ledger given").withHint("name its file, as an argument or with --ledger FILE")
-	case len(inv.args) == 0:
-		return flag, nil
-	case inv.line.has("ledger") && flag != inv.args[0]:
-		return "", usagef("two ledgers given: %s and --ledger %s", quoteArg(inv.args[0]), quoteArg(flag))
-	default:
-		return inv.args[0], nil
+	path := inv.String("ledger")
+	if len(inv.args) > 0 {
+		if inv.line.has("ledger") && path != inv.args[0] {
+			return "", usagef("two ledgers given: %s and --ledger %s", quoteArg(inv.args[0]), quoteArg(path))
+		}
+		path = inv.args[0]
 	}
+	if path == "" {
+		hint := "name its file with --ledger FILE"
+		if inv.row.maxArgs > 0 {
+			hint = "name its file, as an argument or with --ledger FILE"
+		}
+		return "", usagef("no ledger given").withHint("%s", hint)
+	}
+	return path, checkNoDirectory(path)
+}
+
+// checkNoDirectory refuses a directory in place of a ledger.
+func checkNoDirectory(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usagef("ledger %s is a directory", path).withHint("a ledger is one file: name it with its directory")
+	}
+	return nil
 }
 
 // openLedger opens a ledger for reading. While it is open nobody can open it
@@ -64,16 +81,60 @@ func openLedgerCopy(path string) (*ledger.Ledger, error) {
 
 // ledgerError gives a missing file the type that has its own exit code: only a
 // missing ledger has it, not any file that a command may miss. Of an error that
-// speaks of damage it keeps what names the file, bucket, key and law.
+// speaks of damage it keeps what names the file, bucket, key and law, or says
+// that the file is something else.
 func ledgerError(path string, err error) error {
-	var damage *ledger.CorruptError
+	if err == nil {
+		return nil
+	}
+	if directory := checkNoDirectory(path); directory != nil {
+		return directory
+	}
+	var (
+		missing *fs.PathError
+		damage  *ledger.CorruptError
+	)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &missing) && missing.Path == path && errors.Is(missing, fs.ErrNotExist):
 		return &missingLedgerError{path: path}
+	case errors.As(err, &damage) && isForeignFile(path):
+		return &foreignFileError{path: path, damage: damage}
 	case errors.As(err, &damage):
 		return damage
 	}
 	return err
+}
+
+// A foreignFileError says that a file holds nothing of a ledger. That counts as
+// damage, as it may be all that is left of one.
+type foreignFileError struct {
+	path   string
+	damage *ledger.CorruptError
+}
+
+func (e *foreignFileError) Error() string { return fmt.Sprintf("file %s is not a ledger", e.path) }
+func (e *foreignFileError) Unwrap() error { return e.damage }
+
+// Hint returns the advice that goes with the error.
+func (e *foreignFileError) Hint() string {
+	return "check the path; if this was a ledger once, go on from the newest snapshot that passes `apograph ledger check`"
+}
+
+// headBytes is how much of a file isForeignFile looks at. Both meta pages of a
+// ledger are in there, unless its pages are larger than any system's.
+const headBytes = 128 << 10
+
+// isForeignFile reports whether a file can be read and its head does not hold
+// the magic number of bbolt's meta pages (bbolt's internal/common.Magic) at any
+// place: a damaged ledger has it twice, of which one is left as a rule.
+func isForeignFile(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, headBytes))
+	return err == nil && !bytes.Contains(head, binary.NativeEndian.AppendUint32(nil, 0xED0CDAED))
 }
 
 // A flowInfo names a flow in an answer.

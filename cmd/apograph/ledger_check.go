@@ -73,6 +73,8 @@ type ledgerCheck struct {
 	Records    int64           `json:"records"`
 	Violations []violationInfo `json:"violations"` // in the order found, the first ones
 	Omitted    int64           `json:"violations_omitted"`
+
+	foreign bool // the file is something else than a ledger
 }
 
 // A violationInfo is one broken law.
@@ -102,7 +104,11 @@ func (r *ledgerCheck) fill(ctx context.Context) (err error) {
 		r.Partitions, r.Entries, r.Records = info.Partitions, info.Entries, info.Records
 		err = l.Check(ctx, r.add)
 	}
-	var damage *ledger.CorruptError
+	var (
+		damage  *ledger.CorruptError
+		foreign *foreignFileError
+	)
+	r.foreign = errors.As(err, &foreign)
 	if errors.As(err, &damage) && r.Verdict == verdictIntact {
 		r.add(ledger.Violation{Bucket: damage.Bucket, Key: damage.Key, Law: damage.Law, Detail: damage.Detail})
 	}
@@ -128,10 +134,12 @@ func (r *ledgerCheck) write(inv *invocation) error {
 	if inv.format == formatJSON {
 		return writeJSON(inv.stdout, r)
 	}
-	if r.Verdict == verdictIntact {
-		_, err := fmt.Fprintf(inv.stdout, "%s is intact: every law holds over %d entries of %d partitions, %d records\n",
-			printable(r.Path), r.Entries, r.Partitions, r.Records)
-		return err
+	switch {
+	case r.foreign:
+		return inv.writeText(r.Path + " is not a ledger")
+	case r.Verdict == verdictIntact:
+		return inv.writeText(fmt.Sprintf("%s is intact: every law holds over %s of %s, %s", r.Path,
+			plural(r.Entries, "entry", "entries"), counted(int64(r.Partitions), "partition"), counted(r.Records, "record")))
 	}
 	table := &textTable{header: []string{"BUCKET", "KEY", "LAW", "DETAIL"}}
 	for _, v := range r.Violations {
@@ -140,7 +148,5 @@ func (r *ledgerCheck) write(inv *invocation) error {
 	if err := inv.writeTable(table); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(inv.stdout, "%s is damaged; violations found: %d\n",
-		printable(r.Path), int64(len(r.Violations))+r.Omitted)
-	return err
+	return inv.writeText(fmt.Sprintf("%s is damaged; violations found: %d", r.Path, int64(len(r.Violations))+r.Omitted))
 }

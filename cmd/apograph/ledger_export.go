@@ -64,9 +64,9 @@ func runLedgerExport(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	export := &ledgerExport{book: book, chosen: chosen, writer: newTileWriter(inv, book), warn: inv.warn}
+	export := &ledgerExport{book: book, chosen: chosen, writer: newTileWriter(inv, book)}
 	progress := func() string {
-		return fmt.Sprintf("ledger export: %s: %d lines", path, export.lines.Load())
+		return fmt.Sprintf("ledger export: %s: %s", path, counted(export.lines.Load(), "line"))
 	}
 	if inv.stdout.terminal {
 		// The lines themselves are progress enough, and would be torn apart.
@@ -82,7 +82,6 @@ type ledgerExport struct {
 	book   string
 	chosen selection
 	writer tileWriter
-	warn   func(line string)
 	lines  atomic.Int64 // written so far
 }
 
@@ -94,12 +93,13 @@ func (x *ledgerExport) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if err := x.writer.begin(); err != nil {
-		return err
-	}
 	pairs := x.order(l.Pairs())
 	if len(pairs) == 0 && len(l.Pairs()) > 0 {
-		x.warn("no topic of the ledger is chosen")
+		return usagef("nothing to export: no topic of ledger %s matches %s", path, x.chosen).
+			withHint("topics are chosen by their names on the source, as regular expressions on the whole name")
+	}
+	if err := x.writer.begin(); err != nil {
+		return err
 	}
 	for _, pair := range pairs {
 		if err := x.writePair(ctx, l, pair); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -17,12 +18,17 @@ import (
 type format string
 
 const (
-	formatTable     format = "table" // aligned text, cut to the width of a terminal
-	formatWide      format = "wide"  // the same, never cut
+	formatTable     format = "table" // aligned text; where a terminal is too narrow, name: value lines
+	formatWide      format = "wide"  // aligned text, however wide
 	formatJSON      format = "json"  // one document on one line
 	formatJSONLines format = "jsonl" // one document a line
 	formatCSV       format = "csv"   // RFC 4180 with a header and plain newlines
 )
+
+// allFormats returns every format that a command may have.
+func allFormats() []format {
+	return []format{formatTable, formatWide, formatJSON, formatJSONLines, formatCSV}
+}
 
 func formatNames(formats []format) []string {
 	var names []string
@@ -32,9 +38,10 @@ func formatNames(formats []format) []string {
 	return names
 }
 
-// chooseFormat returns the format that --output or its variable asks for, which
-// must be one of c's; empty if c has none, since then its --output is no format.
-func (c *command) chooseFormat(flags *cli.Context, line commandLine) (format, error) {
+// chooseFormat returns the format that --output asks for, which must be one of
+// c's; empty if c has none, since then its --output is no format. The variable
+// is a wish for all commands: one that c cannot fulfil means c's default.
+func (f *frame) chooseFormat(c *command, flags *cli.Context, line commandLine) (format, error) {
 	if len(c.formats) == 0 {
 		return "", nil
 	}
@@ -42,14 +49,17 @@ func (c *command) chooseFormat(flags *cli.Context, line commandLine) (format, er
 	if asked == "" {
 		return c.formats[0], nil
 	}
-	if !slices.Contains(c.formats, asked) {
-		given := "--output"
-		if !line.has("output") {
-			given = envVar("output")
-		}
-		return "", usagef("%s must be %s, not %s", given, orList(formatNames(c.formats)), quoteArg(string(asked)))
+	if slices.Contains(c.formats, asked) {
+		return asked, nil
 	}
-	return asked, nil
+	if typed := line.typed("output"); typed != "" {
+		return "", usagef("%s must be %s, not %s", typed, orList(formatNames(c.formats)), quoteArg(string(asked)))
+	}
+	if !slices.Contains(allFormats(), asked) {
+		f.stderr.warn(fmt.Sprintf("%s is no format: %s; the answer is written as %s",
+			envVar("output"), quoteArg(string(asked)), c.formats[0]))
+	}
+	return c.formats[0], nil
 }
 
 // An output is standard output: buffered, and its errors are of type

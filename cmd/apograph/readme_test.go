@@ -28,6 +28,27 @@ func TestReadmeHasTheExitCodes(t *testing.T) {
 	}
 }
 
+// TestReadmeSaysWhatStandsInTheEnvironment holds README to what help says.
+func TestReadmeSaysWhatStandsInTheEnvironment(t *testing.T) {
+	readme := strings.Join(strings.Fields(strings.ReplaceAll(mustReadme(t), "`", "")), " ")
+	if want := commands().environmentText(); !strings.Contains(readme, want) {
+		t.Errorf("README lacks the sentences\n%s", want)
+	}
+}
+
+// TestReadmeSaysWhatToDoWhenAPartitionStops holds README's table to the one in
+// code.
+func TestReadmeSaysWhatToDoWhenAPartitionStops(t *testing.T) {
+	var want strings.Builder
+	want.WriteString("| reason | what to do |\n| --- | --- |\n")
+	for _, row := range stopAdvices() {
+		fmt.Fprintf(&want, "| `%s` | %s |\n", row.reason, row.advice)
+	}
+	if !strings.Contains(mustReadme(t), "\n## When a partition stops\n") || !strings.Contains(mustReadme(t), want.String()+"\n") {
+		t.Errorf("README lacks the table\n%s", want.String())
+	}
+}
+
 // TestReadmeNamesTheCommands looks for each command, or its group, in README.
 func TestReadmeNamesTheCommands(t *testing.T) {
 	readme := mustReadme(t)

@@ -23,8 +23,11 @@ func replicateCommand() command {
 		details: "Copies every committed record of the chosen topics exactly once, in order, and\n" +
 			"writes into the ledger what became of each source offset. Topics that the\n" +
 			"target lacks are created. It goes on where the ledger ends, however the last\n" +
-			"run ended. Without --once it runs until it is stopped.\n\n" +
-			"A target topic that holds records which the ledger does not know is refused.",
+			"run ended. Without --once it runs until it is stopped. Every start needs\n" +
+			"--topics: the ledger does not stand for it.\n\n" +
+			"A target topic that holds records which the ledger does not know is refused.\n" +
+			"A partition that cannot go on stops alone; the answer says why, and what to do.\n" +
+			"Where nothing could be done, as no cluster was reached, there is no answer.",
 		examples: []string{
 			"apograph replicate --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger f.ledger --once",
@@ -32,7 +35,11 @@ func replicateCommand() command {
 		formats: []format{formatTable, formatWide, formatJSON},
 		flags: slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{
 			ledgerFlag(),
-			&cli.BoolFlag{Name: "once", Usage: "copy up to the ends that the topics have now, then exit"},
+			&cli.BoolFlag{Name: "once", EnvVars: []string{envVar("once")},
+				Usage: "copy up to the ends that the topics have now, then exit"},
+			// Not from the environment: each use needs a decision of its own.
+			&cli.BoolFlag{Name: "dry-run", EnvVars: []string{envVar("dry-run")},
+				Usage: "say what the run would do and write nothing: topics in and out with the rule, settings, rights that are missing, how much there is to copy; exit 5 if something would be refused"},
 			&cli.StringSliceFlag{Name: "append", KeepSpace: true,
 				Usage: "write behind what the target's topics in a `LIST` of names hold and the ledger does not know; refused where that is a copy of the source's"},
 			statsFlag(),
@@ -47,17 +54,21 @@ func runReplicate(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
+	if inv.Bool("dry-run") {
+		return runPlan(ctx, inv, config)
+	}
 	var latest atomic.Pointer[replicate.Progress]
 	config.Progress = func(p replicate.Progress) { latest.Store(&p) }
 	var summary replicate.Summary
-	err = inv.withProgress(ctx, func() string { return progressLine(latest.Load()) }, func(ctx context.Context) (err error) {
+	err = inv.withProgress(ctx, func() string { return progressLine(config.Once, latest.Load()) }, func(ctx context.Context) (err error) {
 		summary, err = replicate.Run(ctx, config)
 		return err
 	})
+	err = ledgerError(config.LedgerPath, err)
 	if summary.Partitions == 0 {
 		return err // nothing ran
 	}
-	return errors.Join(writeSummary(inv, summary), replicateVerdict(summary), err)
+	return errors.Join(writeSummary(inv, summary), replicateVerdict(summary, config.Once), err)
 }
 
 func replicateConfig(inv *invocation) (replicate.Config, error) {
@@ -95,17 +106,32 @@ func splitList(lists []string) []string {
 	return names
 }
 
-func progressLine(p *replicate.Progress) string {
+// progressLine tells where a run is. One that goes on until it is stopped has
+// no end to be measured against, and only a partition that stopped is finished.
+func progressLine(once bool, p *replicate.Progress) string {
 	if p == nil {
 		return "connecting"
 	}
-	return fmt.Sprintf("%d of %d partitions done, %d records copied (%s), %d offsets to go",
-		p.Finished, p.Partitions, p.Copied, byteSize(p.Bytes), p.Remaining)
+	copied := fmt.Sprintf("%s copied (%s)", counted(p.Copied, "record"), byteSize(p.Bytes))
+	partitions := counted(int64(p.Partitions), "partition")
+	if once {
+		return fmt.Sprintf("%d of %s done, %s, %s to go", p.Finished, partitions, copied, counted(p.Remaining, "offset"))
+	}
+	line := partitions + ", " + copied
+	if p.Remaining > 0 {
+		line += ", " + counted(p.Remaining, "offset") + " behind"
+	} else {
+		line += ", caught up"
+	}
+	if p.Finished > 0 {
+		line += fmt.Sprintf(", %d stopped", p.Finished)
+	}
+	return line
 }
 
 // replicateVerdict returns what the exit code has to say about a run that
 // ended by itself.
-func replicateVerdict(s replicate.Summary) error {
+func replicateVerdict(s replicate.Summary, once bool) error {
 	var verdicts []error
 	if len(s.Stopped) > 0 {
 		verdicts = append(verdicts, verdict(exitError))
@@ -115,6 +141,9 @@ func replicateVerdict(s replicate.Summary) error {
 	}
 	if len(s.Waiting) > 0 {
 		verdicts = append(verdicts, verdict(exitUnproven))
+	}
+	if once && len(verdicts) == 0 && !s.Complete {
+		verdicts = append(verdicts, verdict(exitError)) // whatever the reason, it is not what was asked for
 	}
 	return errors.Join(verdicts...)
 }
@@ -211,6 +240,9 @@ func (s replicateSummary) table() *textTable {
 	for _, p := range s.Stopped {
 		table.add("stopped", fmt.Sprintf("%s-%d at source offset %d: %s: %s", p.Topic, p.Partition, p.Offset, p.Reason, p.Detail))
 	}
+	for _, reason := range s.stopReasons() {
+		table.add("what next", reason+": "+adviceFor(replicate.StopReason(reason)))
+	}
 	for _, w := range s.Waiting {
 		table.add("waiting", fmt.Sprintf("%s-%d behind an open transaction at source offset %d since %s%s",
 			w.Topic, w.Partition, w.Offset, orUnknown(w.Since.String()), producerText(w.ProducerID)))
@@ -218,7 +250,7 @@ func (s replicateSummary) table() *textTable {
 	table.add("flow", s.Flow.Source+" -> "+s.Flow.Target)
 	table.add("topics", strconv.Itoa(s.Topics))
 	table.add("partitions", strconv.Itoa(s.Partitions))
-	table.add("copied", fmt.Sprintf("%d records, %s", s.Copied, byteSize(s.Bytes)))
+	table.add("copied", fmt.Sprintf("%s, %s", counted(s.Copied, "record"), byteSize(s.Bytes)))
 	for _, row := range []struct {
 		name string
 		n    int64
@@ -234,7 +266,7 @@ func (s replicateSummary) table() *textTable {
 		}
 	}
 	table.add("time", fmt.Sprintf("%.1f s", s.Seconds))
-	table.add("complete", yesNo(s.Complete))
+	table.add("books complete", yesNo(s.Complete))
 	return table
 }
 

@@ -1,6 +1,10 @@
 package main
 
-import "apograph/internal/mm2"
+import (
+	"strings"
+
+	"apograph/internal/mm2"
+)
 
 // A selection chooses source topics as MM2's topics and topics.exclude do, but
 // without --topics it chooses all that are not excluded.
@@ -14,6 +18,18 @@ func newSelection(inv *invocation) (s selection, err error) {
 		}
 	}
 	return s, nil
+}
+
+// String returns the expressions, as they were given.
+func (s selection) String() string {
+	text := strings.Join(s.Include.Texts(), ",")
+	if text == "" {
+		text = ".*"
+	}
+	if !s.Exclude.Empty() {
+		text += " except " + strings.Join(s.Exclude.Texts(), ",")
+	}
+	return text
 }
 
 // has reports whether a source topic is chosen.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func onTerminal(t *testing.T, columns int, environment []string, args ...string)
 }
 
 // TestTerminal: with and without NO_COLOR and TERM=dumb no escape sequence
-// reaches a terminal, and lines are cut where they would wrap.
+// reaches a terminal, no line is wider than it, and nothing is missing.
 func TestTerminal(t *testing.T) {
 	ledger := mustMakeLedger(t, t.TempDir()+"/"+strings.Repeat("long", 20)+".ledger")
 	for _, columns := range []int{40, 80, 200} {
@@ -74,8 +75,8 @@ func TestTerminal(t *testing.T) {
 					t.Errorf("%d columns: %q takes %d", columns, line, width)
 				}
 			}
-			if cut := strings.Contains(got, "~\n"); cut != (columns < 200) {
-				t.Errorf("%d columns: cut is %t:\n%s", columns, cut, got)
+			if joined := strings.Join(strings.Fields(got), ""); !strings.Contains(joined, ledger) {
+				t.Errorf("%d columns: the name of the ledger is not complete:\n%s", columns, got)
 			}
 		}
 	}
@@ -87,6 +88,51 @@ func TestTerminal(t *testing.T) {
 	if !strings.HasPrefix(refused, "apograph: ledger snapshot: a snapshot is not text") {
 		t.Errorf("a snapshot on a terminal: %q", refused)
 	}
+}
+
+// TestAnswersFitTheTerminal: each command's answer has the same words on a
+// terminal of any width as in a pipe, whole ones, and no line that would wrap.
+func TestAnswersFitTheTerminal(t *testing.T) {
+	directory := t.TempDir()
+	path := mustMakeLedger(t, directory+"/f.ledger")
+	broken := directory + "/broken.ledger"
+	content := mustRead(t, mustMakeLedger(t, broken))
+	for _, at := range mustFindAll(t, content, "b.orders", 0) {
+		content[at] = 'c'
+	}
+	mustWrite(t, broken, content)
+	for _, argv := range [][]string{
+		{"translate", "--ledger", path, "orders:0:21", "orders:0:9223372036854775807", "orders:1:2"},
+		{"verify", "--ledger", path}, {"ledger", "inspect", path}, {"ledger", "check", path}, {"ledger", "check", broken},
+	} {
+		_, piped, _ := mustRun(t, argv...)
+		for _, columns := range []int{40, 80, 200} {
+			got, _, _ := strings.Cut(onTerminal(t, columns, nil, argv...), "\napograph: ")
+			for line := range strings.Lines(got) {
+				if width := len(strings.TrimSuffix(line, "\n")); width > columns {
+					t.Errorf("%q on %d columns: %q takes %d", argv, columns, line, width)
+				}
+			}
+			words := strings.Fields(got)
+			for _, word := range strings.Fields(withoutTime(piped)) {
+				isHeader := strings.ToUpper(word) == word && strings.ToLower(word) != word
+				if len(word) <= minValueColumns && !isHeader && !slices.Contains(words, word) {
+					t.Errorf("%q on %d columns: %q is missing or cut:\n%s", argv, columns, word, got)
+				}
+			}
+		}
+	}
+}
+
+// withoutTime returns an answer without the row that says how long it took.
+func withoutTime(answer string) string {
+	var rows string
+	for line := range strings.Lines(answer) {
+		if !strings.HasPrefix(line, "time ") {
+			rows += line
+		}
+	}
+	return rows
 }
 
 // TestLiveTerminal: a progress line is rewritten only where that works.

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"apograph/replicate"
+)
+
+// runPlan is `apograph replicate --dry-run`: it says what the run would do and
+// writes nothing.
+func runPlan(ctx context.Context, inv *invocation, config replicate.Config) error {
+	book, err := openLedgerCopy(config.LedgerPath)
+	var missing *missingLedgerError
+	switch {
+	case errors.As(err, &missing):
+		book = nil
+	case err != nil:
+		return err
+	default:
+		defer book.Close()
+	}
+	var plan replicate.Plan
+	err = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) (err error) {
+		plan, err = replicate.MakePlan(ctx, config, book)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, refusal := range plan.Refusals {
+		inv.stderr.warn(refusal)
+	}
+	if err := writePlan(inv, planAnswer(plan)); err != nil {
+		return err
+	}
+	if len(plan.Refusals) > 0 {
+		return verdict(exitRefused)
+	}
+	return nil
+}
+
+// A replicatePlan is the answer of `apograph replicate --dry-run`.
+type replicatePlan struct {
+	envelope
+	Flow     flowNames   `json:"flow"`
+	Topics   []topicPlan `json:"topics"`
+	Refusals []string    `json:"refusals"` // what would keep the run from copying
+}
+
+type topicPlan struct {
+	Topic              string            `json:"topic"`
+	TargetTopic        string            `json:"target_topic"` // "" for one that is not copied
+	In                 bool              `json:"in"`
+	Rule               string            `json:"rule"`
+	Create             bool              `json:"create"`
+	Partitions         int               `json:"partitions"`
+	ReplicationFactor  int               `json:"replication_factor"`
+	Settings           map[string]string `json:"settings"`
+	MissingPermissions []string          `json:"missing_permissions"`
+	Warnings           []string          `json:"warnings"`
+	Records            int64             `json:"records"` // source offsets to go through
+	Bytes              *int64            `json:"bytes"`   // nil: not known
+	RetentionHeadroom  *float64          `json:"retention_headroom_seconds"`
+}
+
+func planAnswer(p replicate.Plan) replicatePlan {
+	out := replicatePlan{
+		envelope: newEnvelope("ReplicatePlan", "replicate-plan"),
+		Flow:     flowNames{Source: p.SourceAlias, Target: p.TargetAlias},
+		Topics:   []topicPlan{}, Refusals: append([]string{}, p.Refusals...),
+	}
+	for _, t := range p.Topics {
+		row := topicPlan{
+			Topic: t.Topic, TargetTopic: t.Target, In: t.In, Rule: t.Rule, Create: t.Create,
+			Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, Settings: map[string]string{},
+			MissingPermissions: append([]string{}, t.MissingPermissions...), Warnings: append([]string{}, t.Warnings...),
+			Records: t.Records,
+		}
+		maps.Copy(row.Settings, t.Settings)
+		if t.Bytes >= 0 {
+			row.Bytes = &t.Bytes
+		}
+		if t.Headroom >= 0 {
+			seconds := t.Headroom.Seconds()
+			row.RetentionHeadroom = &seconds
+		}
+		out.Topics = append(out.Topics, row)
+	}
+	return out
+}
+
+func writePlan(inv *invocation, p replicatePlan) error {
+	if inv.format == formatJSON {
+		return writeJSON(inv.stdout, p)
+	}
+	table := &textTable{
+		header: []string{"TOPIC", "COPIED", "RULE", "PARTITIONS", "REPLICAS", "OFFSETS", "BYTES", "SAFE-FOR", "NOTES"},
+		right:  []bool{false, false, false, true, true, true, true, true, false},
+	}
+	for _, t := range p.Topics {
+		if !t.In {
+			table.add(t.Topic, "no", t.Rule, "", "", "", "", "", "")
+			continue
+		}
+		copied := "yes"
+		if t.Create {
+			copied = "yes, new"
+		}
+		table.add(t.Topic, copied, t.Rule, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
+			strconv.FormatInt(t.Records, 10), bytesText(t.Bytes), headroomText(t.RetentionHeadroom), t.notes())
+	}
+	return inv.writeTable(table)
+}
+
+// notes lists what would be set, what is missing and what to beware of.
+func (t topicPlan) notes() string {
+	var notes []string
+	for _, key := range slices.Sorted(maps.Keys(t.Settings)) {
+		notes = append(notes, key+"="+t.Settings[key])
+	}
+	for _, m := range t.MissingPermissions {
+		notes = append(notes, "missing permission: "+m)
+	}
+	return strings.Join(append(notes, t.Warnings...), "; ")
+}
+
+func bytesText(n *int64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return byteSize(*n)
+}
+
+func headroomText(seconds *float64) string {
+	if seconds == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f s", *seconds)
+}

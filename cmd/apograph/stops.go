@@ -1,0 +1,58 @@
+package main
+
+import (
+	"slices"
+
+	"apograph/replicate"
+)
+
+// A stopAdvice is one row of the table of reasons to stop.
+type stopAdvice struct {
+	reason replicate.StopReason
+	advice string // what a person can do, one line without a period
+}
+
+// stopAdvices returns the table of reasons why a partition stops and of what
+// can be done about each: the only one, which README copies. The other
+// partitions go on meanwhile, and a stopped one is tried again, with growing
+// pauses and at the next start.
+func stopAdvices() []stopAdvice {
+	return []stopAdvice{
+		{replicate.StopRecordTooLarge, "raise `max.message.bytes` of the target topic, and its `segment.bytes` if that is smaller; or leave the record out: `apograph resume TOPIC:PARTITION --skip START-END --reason TEXT`"},
+		{replicate.StopTopicRecreated, "the copy of the topic that was deleted stays proven; `apograph resume TOPIC --accept-recreated` closes its book and copies the new topic behind it"},
+		{replicate.StopTopicDeleted, "if it was meant, leave the topic out with --topics-exclude; what is copied stays proven by the ledger"},
+		{replicate.StopSourceTruncated, "the target holds records that the source no longer has: look there for an unclean leader election; `apograph resume TOPIC:PARTITION --accept-truncated` closes the book and goes on from where the source's log was cut"},
+		{replicate.StopTargetDeleted, "the copy is gone: leave the topic out here with --topics-exclude, and copy it again with a ledger of its own"},
+		{replicate.StopTargetRecreated, "the copy is gone: leave the topic out here with --topics-exclude, and copy it again with a ledger of its own, once its name is free on the target"},
+		{replicate.StopTargetLostRecords, "the target lost records that it had acknowledged: `apograph verify` says which; look there for an unclean leader election"},
+		{replicate.StopTargetNotEmpty, "restore the flow's ledger from a snapshot; only if the target's records are not copies of the source's, name the topic in --append"},
+		{replicate.StopForeignWriter, "somebody else wrote to the target topic: stop them; `apograph verify` says what they wrote. The partition goes on only where the target holds what the books say"},
+		{replicate.StopFenced, "another process wrote with this flow's producer id: make sure that only one replicator runs for this target, then start again"},
+		{replicate.StopNotAuthorized, "give the user of the cluster that is named the right that is named"},
+		{replicate.StopUnavailable, "bring the partition's leader back: it goes on where it stopped"},
+		{replicate.StopUnsupportedFormat, "the source's batches have a format that cannot be carried over unharmed: see the detail; the topic must be copied by a consumer and a producer"},
+		{replicate.StopCorruptSourceBatch, "the source's log is damaged at this offset: try a leader on another replica, whose log may be whole; or leave the offsets out: `apograph resume TOPIC:PARTITION --skip START-END --reason TEXT`"},
+		{replicate.StopPaused, "a person paused it: `apograph resume TOPIC[:PARTITION]` lets it go on"},
+		{replicate.StopRecordRefused, "change the setting of the target topic that the detail names; or leave the record out: `apograph resume TOPIC:PARTITION --skip START-END --reason TEXT`"},
+	}
+}
+
+// adviceFor returns what can be done about a reason; nothing about one that is
+// not in the table.
+func adviceFor(reason replicate.StopReason) string {
+	for _, row := range stopAdvices() {
+		if row.reason == reason {
+			return row.advice
+		}
+	}
+	return ""
+}
+
+// stopReasons returns why partitions stopped, each reason once, in order.
+func (s replicateSummary) stopReasons() []string {
+	var reasons []string
+	for _, p := range s.Stopped {
+		reasons = append(reasons, p.Reason)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(reasons)))
+}
