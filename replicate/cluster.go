@@ -313,16 +313,11 @@ func (c *cluster) askOffsets(ctx context.Context, node int32, tps []topicPartiti
 	return answers, nil
 }
 
-// settleWithin is how long the log ends of partitions are waited for to come
-// below their high watermarks.
-const settleWithin = 30 * time.Second
-
 // logEnds returns the log ends of partitions as their leaders see them, once
 // all of each is below the high watermark; both are asked each time, as a new
-// leader may end lower. Where that does not come about the answer is an error.
+// leader may end lower. Where that does not come about before ctx ends, the
+// answer is an error.
 func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPartition]offsetAnswer {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
 	settled := make(map[topicPartition]offsetAnswer, len(tps))
 	for len(tps) > 0 {
 		ends := c.listOffsets(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,6 +188,16 @@ func (f *Flow) openFresh(fresh []*candidate, producer ledger.Producer) error {
 	return nil
 }
 
+// patience bounds how long all partitions wait for the answers about one. A run
+// without an end asks again about those later.
+func (f *Flow) patience() (context.Context, context.CancelFunc) {
+	limit := min(f.config.UnavailableAfter, 30*time.Second)
+	if !f.config.Once {
+		limit = min(limit, 5*time.Second)
+	}
+	return context.WithTimeout(f.ctx, limit)
+}
+
 // learnBounds asks the source for the bounds of every candidate. With an end to
 // the run that is the high watermark that a partition has now.
 func (f *Flow) learnBounds(all []*candidate) {
@@ -197,9 +208,11 @@ func (f *Flow) learnBounds(all []*candidate) {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}
-	starts := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
-	stables := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	highs := f.source.listOffsets(f.ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	ctx, cancel := f.patience()
+	defer cancel()
+	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
+	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
+	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
 	for _, c := range asked {
 		start, stable, high := starts[c.source()], stables[c.source()], highs[c.source()]
 		if err := cmp.Or(start.err, stable.err, high.err); err != nil {
@@ -218,7 +231,9 @@ func (f *Flow) learnTargetEnds(all []*candidate) {
 			asked[c.target()] = c
 		}
 	}
-	for tp, end := range f.target.logEnds(f.ctx, slices.Collect(maps.Keys(asked))) {
+	ctx, cancel := f.patience()
+	defer cancel()
+	for tp, end := range f.target.logEnds(ctx, slices.Collect(maps.Keys(asked))) {
 		if c := asked[tp]; end.err == nil {
 			c.logEnd = &end.offset
 		} else {

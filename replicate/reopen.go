@@ -73,6 +73,9 @@ func (p *partition) successor(start int64) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{topic: p.topic, number: p.source.partition, logEnd: &logEnd, opened: true}
+	if f.learnBounds([]*candidate{c}); c.stop != nil {
+		return c, nil
+	}
 	c.pair = ledger.Pair{
 		SourceTopic: p.source.topic, SourceTopicID: source.id, TargetTopic: p.target.topic, TargetTopicID: target.id,
 		Partition: p.source.partition, ScopeStart: start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},

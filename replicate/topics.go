@@ -177,8 +177,10 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 	if len(fresh) == 0 {
 		return nil
 	}
-	starts := f.target.listOffsets(f.ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset})
-	ends := f.target.logEnds(f.ctx, fresh)
+	ctx, cancel := f.patience()
+	defer cancel()
+	starts := f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset})
+	ends := f.target.logEnds(ctx, fresh)
 	for _, tp := range fresh {
 		start, end := starts[tp], ends[tp]
 		for _, a := range []offsetAnswer{start, end} {

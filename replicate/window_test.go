@@ -343,3 +343,23 @@ func openTwo(t *testing.T) (w *window, a, b *unit) {
 	}
 	return w, a, b
 }
+
+// TestSuccessElsewhere: the target says again and again that it holds the batch
+// at an offset where its log has nothing.
+func TestSuccessElsewhere(t *testing.T) {
+	w := newWindow(1, 100, 0)
+	w.add(testUnit(5, 1))
+	for range rotateAfter - 1 {
+		w.answered(w.next(), answer{outcome: appended, base: 7})
+		if h, _ := w.pending(); h != holdReconcile {
+			t.Fatalf("hold %v, want %v", h, holdReconcile)
+		}
+		if m := w.reconciled(nil); m != nil {
+			t.Fatal(m)
+		}
+	}
+	w.answered(w.next(), answer{outcome: appended, base: 7})
+	if h, a := w.pending(); h != holdStop || a.stop != StopForeignWriter {
+		t.Errorf("hold %v %+v, want a stop", h, a)
+	}
+}
