@@ -103,7 +103,7 @@ func TestOpenMissesValues(t *testing.T) {
 		"missing-pair": lawPair, "missing-state": lawKeys, "missing-journal": lawKeys, "missing-last-page": lawTiling,
 		"missing-key": lawKeys, "missing-bucket": lawBuckets, "state-end": lawTiling, "journal-hole": lawJournal,
 		"journal-not-folded": lawJournal, "topic-lost": lawKeys, "order-lost": lawKeys, "stop-lost": lawKeys, "books-lost": lawKeys,
-		"topic-moved": lawChecksum, "skip-without-reason": lawOrders,
+		"topic-moved": lawChecksum, "skip-without-reason": lawOrders, "format-2-without-books": lawBuckets,
 	}
 	for _, s := range sabotages() {
 		if want[s.name] == "" {
