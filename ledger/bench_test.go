@@ -196,6 +196,20 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// BenchmarkSeeTopics looks up 50,000 topics that are all known, as a flow does
+// each time it looks what there is.
+func BenchmarkSeeTopics(b *testing.B) {
+	l := mustCreate(b)
+	topics := manyTopics(50_000)
+	mustSee(b, l, topics...)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		mustSee(b, l, topics...)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(topics)), "ns/topic")
+}
+
 func BenchmarkDigestAdd(b *testing.B) {
 	var d Digest
 	for i := range b.N {

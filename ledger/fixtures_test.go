@@ -102,7 +102,8 @@ func TestOpenMissesValues(t *testing.T) {
 	want := map[string]string{
 		"missing-pair": lawPair, "missing-state": lawKeys, "missing-journal": lawKeys, "missing-last-page": lawTiling,
 		"missing-key": lawKeys, "missing-bucket": lawBuckets, "state-end": lawTiling, "journal-hole": lawJournal,
-		"journal-not-folded": lawJournal,
+		"journal-not-folded": lawJournal, "topic-lost": lawKeys, "order-lost": lawKeys, "stop-lost": lawKeys, "books-lost": lawKeys,
+		"topic-moved": lawChecksum, "skip-without-reason": lawOrders, "format-2-without-books": lawBuckets,
 	}
 	for _, s := range sabotages() {
 		if want[s.name] == "" {

@@ -41,6 +41,19 @@ func (e *editor) editSeen(id TopicID, edit func(*SeenTopic)) {
 	e.put(bucketTopics, id[:], seenValue(id[:], &s))
 }
 
+// copyTo stores a payload under another key as well, and counts it: so that
+// nothing is wrong but the key.
+func (e *editor) copyTo(bucket string, from, to []byte) {
+	e.t.Helper()
+	e.seal(bucket, to, e.payload(bucket, from))
+	c, err := decodeFlowCounts(e.payload(bucketMeta, []byte(metaBooks)))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	*map[string]*int{bucketTopics: &c.topics, bucketOrders: &c.orders, bucketStops: &c.stops}[bucket]++
+	e.put(bucketMeta, []byte(metaBooks), flowCountsValue(c))
+}
+
 // flowSabotages returns ways to break the laws of the books beside the pairs.
 func flowSabotages() []sabotage {
 	orders1, pay0 := partition{"orders", 1}, partition{"pay", 0}
@@ -60,8 +73,15 @@ func flowSabotages() []sabotage {
 			e.put(bucketTopics, (&TopicID{5})[:], bytes.Clone(value))
 			e.remove(bucketTopics, (&TopicID{4})[:])
 		}),
-		edited("topic-key", lawKeys, bucketTopics, func(e *editor) { e.seal(bucketTopics, append((&TopicID{9})[:], 'x'), nil) }),
-		edited("topic-without-key", lawKeys, bucketTopics, func(e *editor) { e.seal(bucketTopics, (&TopicID{})[:], nil) }),
+		edited("topic-key", lawKeys, bucketTopics, func(e *editor) {
+			e.copyTo(bucketTopics, (&TopicID{4})[:], append((&TopicID{9})[:], 'x'))
+		}),
+		edited("topic-key-of-nothing", lawKeys, bucketTopics, func(e *editor) {
+			e.copyTo(bucketTopics, append((&TopicID{})[:], "older"...), (&TopicID{})[:])
+		}),
+		edited("topic-key-short", lawKeys, bucketTopics, func(e *editor) {
+			e.copyTo(bucketTopics, append((&TopicID{})[:], "older"...), []byte("older"))
+		}),
 		edited("topic-longer", lawEncoding, bucketTopics, func(e *editor) {
 			e.seal(bucketTopics, (&TopicID{4})[:], append(e.payload(bucketTopics, (&TopicID{4})[:]), 0))
 		}),
@@ -79,7 +99,8 @@ func flowSabotages() []sabotage {
 			e.seal(bucketStops, partitionKey(pay0), b)
 		}),
 		edited("stop-lost", lawKeys, bucketStops, func(e *editor) { e.remove(bucketStops, partitionKey(pay0)) }),
-		edited("stop-key", lawKeys, bucketStops, func(e *editor) { e.seal(bucketStops, []byte("abc"), nil) }),
+		edited("stop-key-short", lawKeys, bucketStops, func(e *editor) { e.copyTo(bucketStops, partitionKey(pay0), []byte("abc")) }),
+		edited("stop-key-nameless", lawKeys, bucketStops, func(e *editor) { e.copyTo(bucketStops, partitionKey(pay0), []byte{0, 0, 0, 1}) }),
 		edited("books-lost", lawKeys, bucketMeta, func(e *editor) { e.remove(bucketMeta, []byte(metaBooks)) }),
 		edited("half-format-1", lawBuckets, bucketStops, func(e *editor) {
 			e.seal(bucketMeta, []byte(metaFormat), []byte{0, 1})
@@ -125,7 +146,7 @@ func orderSabotages(of partition) []sabotage {
 		}),
 		edited("order-lost", lawKeys, bucketOrders, func(e *editor) { e.remove(bucketOrders, partitionKey(of)) }),
 		edited("order-partition", lawKeys, bucketOrders, func(e *editor) {
-			e.seal(bucketOrders, append([]byte("orders"), 0xff, 0xff, 0xff, 0xff), nil)
+			e.copyTo(bucketOrders, partitionKey(of), append([]byte("orders"), 0x80, 0, 0, 1))
 		}),
 		edited("order-moved", lawChecksum, bucketOrders, func(e *editor) {
 			value := e.tx.Bucket([]byte(bucketOrders)).Get(partitionKey(of))

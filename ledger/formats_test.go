@@ -191,8 +191,14 @@ func TestEachBookUpgrades(t *testing.T) {
 			t.Errorf("%s: format %d before anything was written", name, got)
 		}
 		write(l)
-		if got := formatOf(t, mustReadFile(t, l.path)); got != 2 {
-			t.Errorf("%s: format %d", name, got)
+		if got := formatOf(t, mustReadFile(t, l.path)); got != 2 || l.Identity().Format != 2 {
+			t.Errorf("%s: format %d in the file, %d by the ledger", name, got, l.Identity().Format)
+		}
+		// The next one finds the books there.
+		mustSee(t, l, SeenTopic{Name: "another"})
+		mustOrder(t, l, Order{SourceTopic: "another", Paused: true})
+		if again := crashed(t, l); !again.TopicSeen("another", TopicID{}) || len(again.Orders()) == 0 {
+			t.Errorf("%s: a second write is not in the file", name)
 		}
 	}
 }

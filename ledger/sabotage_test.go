@@ -387,6 +387,11 @@ func valueSabotages() []sabotage {
 				e.t.Fatal(err)
 			}
 		}),
+		edited("bucket-in-bucket", lawStructure, "", func(e *editor) {
+			if _, err := e.tx.Bucket([]byte(bucketPages)).CreateBucket([]byte("more")); err != nil {
+				e.t.Fatal(err)
+			}
+		}),
 		edited("unknown-key", lawKeys, bucketMeta, func(e *editor) { e.seal(bucketMeta, []byte("more"), nil) }),
 		edited("missing-key", lawKeys, bucketMeta, func(e *editor) { e.remove(bucketMeta, []byte(metaScope)) }),
 		edited("moved-value", lawChecksum, bucketPairs, func(e *editor) {

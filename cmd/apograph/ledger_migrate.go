@@ -21,9 +21,9 @@ func ledgerMigrateCommand() command {
 		summary: "write a ledger of an earlier format into a new file",
 		details: "This version reads and goes on writing ledgers of every earlier format: no\n" +
 			"ledger has to be migrated. A new file has the current format from the start,\n" +
-			"and no free pages. It is the same ledger with the same books, is checked\n" +
-			"before it gets its name, and replaces no file; FILE is not changed. A ledger in\n" +
-			"the current format is copied all the same.\n\n" +
+			"and none of the free pages of the old one. It is the same ledger with the same\n" +
+			"books, is checked before it gets its name, and replaces no file; FILE is not\n" +
+			"changed. A ledger in the current format is copied all the same.\n\n" +
 			"To go on with the new file, stop the replicator first and let it use NEW: what\n" +
 			"it books in one of the two the other does not know.",
 		examples: []string{"apograph ledger migrate orders.ledger -o orders-new.ledger"},
