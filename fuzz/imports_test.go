@@ -19,7 +19,9 @@ var imports = map[string][]string{
 	"apograph/replicate": {
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/recordbatch",
 	},
-	"apograph/verify":             {"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2"},
+	"apograph/verify": {
+		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/pace",
+	},
 	"apograph/translate":          {"apograph/ledger"},
 	"apograph/ledger":             {"apograph/internal/canon"},
 	"apograph/internal/kafkatest": {"apograph/ledger"},
