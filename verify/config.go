@@ -110,7 +110,7 @@ type Config struct {
 	Version  string           // of the program, for the report
 	Logger   *slog.Logger     // default: nothing is logged
 	Progress func(Progress)   // called about once a second, from one goroutine
-	Now      func() time.Time // default time.Now
+	Now      func() time.Time // default time.Now; called from several goroutines
 
 	grain grain // for tests
 }

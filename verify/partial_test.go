@@ -1,7 +1,9 @@
 package verify_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -31,7 +33,7 @@ func resume(c *verify.Config) {
 func mixed(t *testing.T, seed uint64) *flow {
 	t.Helper()
 	f := newFlow(t, seed)
-	f.joined, f.apart = 9, true
+	f.joined, f.apart = 15, true
 	f.must(kafkatest.Load{Seed: seed, Topics: []string{"t"}, Partitions: 3, Records: 600, MaxValueBytes: 300}.Run(f.ctx, f.pair.Source.Bootstrap))
 	f.copy(nil, "t")
 	return f
@@ -221,6 +223,9 @@ func TestMaxBytes(t *testing.T) {
 		if last.Bytes < limit*8/10 || last.Bytes > limit+around {
 			t.Errorf("mode %s: %d bytes were read, the limit is %d", mode, last.Bytes, limit)
 		}
+	}
+	if _, err := os.Stat(verify.StatePath(f.path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nobody asked for proofs to be kept, and there is a state: error %v", err)
 	}
 	runs, proven := 0, int64(-1)
 	for report := (*verify.Report)(nil); runs < 20 && (report == nil || report.Verdict != verify.Complete); runs++ {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,10 +50,9 @@ func (f *flow) interrupt(topic string, meanwhile func(), change ...func(*verify.
 
 // leaping returns a clock that goes on by ten seconds with each look.
 func leaping() func() time.Time {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var looks atomic.Int64
 	return func() time.Time {
-		now = now.Add(10 * time.Second)
-		return now
+		return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(looks.Add(1)) * 10 * time.Second)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestResumeAfterInterruption(t *testing.T) {
 				f.created(topic, 1, nil)
 				f.plain(f.pair.Source, topic, 0, 1500) // too many to be read together
 			}
-			f.joined, f.apart = 9, true
+			f.joined, f.apart = 90, true
 			f.copy(nil, "a", "b")
 			var then []byte
 			f.interrupt("b", func() { then, _ = os.ReadFile(verify.StatePath(f.path)) }, resume, func(c *verify.Config) { c.Now = leaping() })
@@ -84,6 +84,20 @@ func TestResumeAfterInterruption(t *testing.T) {
 				t.Errorf("without resume: %+v", report.Summary)
 			}
 		})
+	}
+}
+
+// TestPartsAfterCutover: what others write behind the books is counted, whatever is
+// read of the books, and is not looked at.
+func TestPartsAfterCutover(t *testing.T) {
+	f := copied(t)
+	f.plain(f.pair.Target, "t", 900, 3)
+	toBook := func(c *verify.Config) { c.Until = verify.UntilBook }
+	for _, change := range []func(*verify.Config){resume, resume, sample(1, 2), sample(2, 2), func(c *verify.Config) { c.MaxBytes = 100 }} {
+		report := f.verify(verify.ModeFull, change, toBook)
+		if s := &report.Summary; s.AfterBook != 3 || s.Extra != 0 || s.Equal == 0 || report.Verdict == verify.Faults {
+			t.Errorf("verdict %s, %+v", report.Verdict, *s)
+		}
 	}
 }
 

@@ -17,6 +17,10 @@ const (
 	// partition by default.
 	fetchBytes = 1 << 20
 
+	// leastFetchBytes is what one fetch asks for at least; a broker sends a whole
+	// batch in any case.
+	leastFetchBytes = 16 << 10
+
 	// fetchWait is how long a broker may wait for data. There is none to wait
 	// for, and a broker handles one request of a connection after the other: a
 	// waiting fetch would hold up the next round.
@@ -38,6 +42,7 @@ type logReader struct {
 	level        kgo.IsolationLevel
 	meter        *meter
 	pace         *pace.Limiter
+	fetchBytes   int32
 	decompressor kgo.Decompressor // for what is fetched beside the consumer
 	now          func() time.Time // for how long nothing has come, whatever the clock of the report
 }
@@ -48,8 +53,8 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 		kgo.KeepControlRecords(),
 		kgo.FetchMinBytes(1),
 		kgo.FetchMaxWait(fetchWait),
-		kgo.FetchMaxBytes(fetchBytes),
-		kgo.FetchMaxPartitionBytes(fetchBytes),
+		kgo.FetchMaxBytes(r.fetchBytes()),
+		kgo.FetchMaxPartitionBytes(r.fetchBytes()),
 		kgo.MaxDecompressBatchBytes(decompressedBytes),
 		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RetryTimeout(s.patience),
@@ -58,7 +63,17 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{site: s, client: client, level: level, meter: &r.meter, pace: r.pace, decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+	return &logReader{site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(), decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+}
+
+// fetchBytes returns what one fetch asks for. Each consumer fetches once ahead:
+// all of them together no more than one second's worth.
+func (r *run) fetchBytes() int32 {
+	if r.config.BytesPerSecond == 0 {
+		return fetchBytes
+	}
+	consumers := int64(2 * r.config.Parallel)
+	return int32(min(max(r.config.BytesPerSecond/(2*consumers), leastFetchBytes), fetchBytes))
 }
 
 // An extent says what to read of a partition.
