@@ -76,7 +76,7 @@ func parseSize(text string) (int64, bool) {
 	digits := strings.TrimRight(text, "BKMGTPibkmgtp ")
 	unit, ok := sizeUnit(strings.TrimSpace(text[len(digits):]))
 	n, err := strconv.ParseFloat(digits, 64)
-	if !ok || err != nil || strings.ContainsAny(digits, "eExX_+-") || n*unit < 1 || n*unit > math.MaxInt64/2 {
+	if !ok || err != nil || strings.Trim(digits, "0123456789.") != "" || n*unit < 1 || n*unit > math.MaxInt64/2 {
 		return 0, false
 	}
 	return int64(n * unit), true
