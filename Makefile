@@ -31,7 +31,7 @@ check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
 
 fuzz: ## each fuzz target for FUZZTIME
-	@set -e; for p in ./fuzz ./ledger; do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
+	@set -e; for p in ./fuzz ./ledger ./verify; do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
 		echo $$p $$f; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; done; done
 
 golden: ## write the golden files anew

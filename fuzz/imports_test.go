@@ -20,7 +20,9 @@ var imports = map[string][]string{
 		"apograph/internal/pace",
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/recordbatch",
 	},
-	"apograph/verify":             {"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2"},
+	"apograph/verify": {
+		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/pace",
+	},
 	"apograph/translate":          {"apograph/ledger"},
 	"apograph/ledger":             {"apograph/internal/canon"},
 	"apograph/internal/kafkatest": {"apograph/ledger"},

@@ -17,6 +17,7 @@ func (c *comparer) apply(w *window, exit place, steps []step) {
 		e := &w.want[s.want]
 		if s.kind == pairUp {
 			e.unit.decide(e.slot, &w.have[s.have])
+			e.unit.stands, e.unit.found = w.have[s.have].offset-e.want, true
 		} else {
 			lacks(e, w.lack(e, after), w.taken(e.want+w.shift) || e.want+w.shift >= c.target.end, moved)
 		}

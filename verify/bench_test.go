@@ -101,6 +101,29 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
+// BenchmarkSample reads every other block: what it costs to begin anew at each,
+// and to read around it.
+func BenchmarkSample(b *testing.B) {
+	const records = 245_760 // four blocks in each partition
+	pair, path := benchFlow(b, records, kafkatest.None)
+	for of := 1; of <= 2; of++ {
+		b.Run(verify.Slice{Index: 1, Of: of}.String(), func(b *testing.B) {
+			b.SetBytes(2 * records * 1024 / int64(of))
+			for b.Loop() {
+				report, err := verify.Run(b.Context(), verify.Config{
+					LedgerPath: path, Source: cluster(pair.Source.Bootstrap), Target: cluster(pair.Target.Bootstrap), Sample: verify.Slice{Index: 1, Of: of},
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if report.Verdict == verify.Faults || report.Summary.Equal == 0 {
+					b.Fatalf("verdict %s, %+v", report.Verdict, report.Summary)
+				}
+			}
+		})
+	}
+}
+
 func consumeAll(b *testing.B, c *kafkatest.Cluster, records int, level kgo.IsolationLevel) {
 	client := c.NewClient(b, kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords())
 	defer client.Close()

@@ -25,7 +25,7 @@ func openBooks(l *ledger.Ledger, pair ledger.Pair) *books {
 // survey reads all entries once: it reports the tiles that are bad, or that the
 // ledger names, and fills in what the entries sum up to. The totals that the
 // ledger keeps must agree.
-func (b *books) survey(f *findings) error {
+func (b *books) survey(f *findings, p *planner) error {
 	var seen ledger.Totals
 	for e, err := range b.ledger.Entries(b.pair.ID, 0) {
 		if err != nil {
@@ -37,6 +37,7 @@ func (b *books) survey(f *findings) error {
 			seen.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
 		}
 		report(f, &e)
+		p.add(&e)
 	}
 	if seen.Tiles != b.totals.Tiles || seen.Entries != b.totals.Entries {
 		return &ledger.CorruptError{

@@ -48,7 +48,7 @@ func (r *run) report() (*Report, error) {
 			Source: Cluster{id.SourceAlias, id.SourceClusterID},
 			Target: Cluster{id.TargetAlias, id.TargetClusterID},
 		},
-		Started: Time{r.started},
+		Started: Time{r.started}, OldestProof: r.oldest,
 		Version: r.config.Version,
 		Scope: ScopeInfo{
 			Topics: r.scope.text(), Until: r.config.Until,
@@ -56,6 +56,10 @@ func (r *run) report() (*Report, error) {
 			OutOfScope:      append([]OutOfScope{}, sortOutOfScope(r.outOfScope)...),
 		},
 		Partitions: r.result.rows,
+	}
+	if r.config.Sample != (Slice{}) {
+		text := r.config.Sample.String()
+		report.Scope.Sample = &text
 	}
 	if r.doubtful || r.failed != nil {
 		report.Verdict = Inconclusive
@@ -104,9 +108,15 @@ func (r *Report) list(c *collector) {
 
 // sourceEndSeenAt returns when the ends of the source were seen.
 func (r *run) sourceEndSeenAt() Time {
-	if r.source != nil {
+	if !r.seenAt.IsZero() {
 		return Time{r.seenAt}
 	}
+	return r.lastSeen()
+}
+
+// lastSeen returns the oldest time at which the copier saw the end of a source
+// partition in scope.
+func (r *run) lastSeen() Time {
 	var oldest Time
 	for _, j := range r.openJobs() {
 		seen := j.books.state.SeenMillis

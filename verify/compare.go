@@ -67,7 +67,7 @@ func (c *comparer) run() error {
 		}
 		c.settle()
 	}
-	if c.tail.follows {
+	if c.tail.follows && !c.tail.moving {
 		c.finishTail()
 	}
 	return nil
@@ -109,6 +109,7 @@ func (c *comparer) accept() (ok bool, err error) {
 	}
 	for _, u := range c.units[:n] {
 		u.done = len(u.slots)
+		u.stands, u.found = c.shift, true
 	}
 	c.seen = c.seen[used:]
 	return true, nil

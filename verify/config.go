@@ -1,12 +1,14 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/ledger"
 )
 
 // A Mode says what is read. The values are part of reports and never change.
@@ -37,6 +39,7 @@ const (
 	DefaultMaxFindings = 100
 	DefaultParallel    = 4
 	DefaultPatience    = 15 * time.Second
+	DefaultWait        = time.Minute
 )
 
 // A Config says what to verify and how. The zero value of a field is its
@@ -46,10 +49,16 @@ type Config struct {
 	// is worked on, so that the file is locked for a moment only.
 	LedgerPath string
 
-	// LockTimeout is how long to wait for a copier that holds the ledger. The
-	// answer of a running copier will take the place of the file here.
-	// Default [ledger.DefaultLockTimeout].
-	LockTimeout time.Duration
+	// Books returns a fresh copy of the ledger at LedgerPath, as its last commit
+	// left it. A [*ledger.LockedError] means that there is none just now; it is
+	// asked again, as it is to see how the books grow. Default: the file is
+	// copied, which is not possible while a copier holds it.
+	Books func(ctx context.Context) (Copy, error)
+
+	// Wait is how long to wait for a copier that holds the ledger: for a copy of
+	// the ledger, and until its books reach the end that the source has when
+	// verification begins. Default [DefaultWait]; negative: not at all.
+	Wait time.Duration
 
 	// Mode needs the clusters that it reads. Empty: full with both clusters,
 	// target with the target alone, books with none.
@@ -68,6 +77,24 @@ type Config struct {
 
 	Until Until // default UntilSourceEnd
 
+	// Sample is the part of everything that is read; the rest is not verified.
+	// All slices of one number together are everything, and no two have a record
+	// in common. The zero value is everything.
+	Sample Slice
+
+	// Resume takes over what earlier runs have proven, as far as it still holds,
+	// and reads the rest. What is proven by runs with Resume or a Sample is kept
+	// at [StatePath].
+	Resume bool
+
+	// MaxBytes is how many bytes to read, of canonical records on both sides
+	// together; then no entry is begun any more. 0: no limit.
+	MaxBytes int64
+
+	// BytesPerSecond limits how fast is read, in canonical bytes on both sides
+	// together. 0: no limit.
+	BytesPerSecond int64
+
 	// MaxFindings is how many findings a report lists, faults first; the others
 	// are counted. Default [DefaultMaxFindings].
 	MaxFindings int
@@ -83,10 +110,15 @@ type Config struct {
 	Version  string           // of the program, for the report
 	Logger   *slog.Logger     // default: nothing is logged
 	Progress func(Progress)   // called about once a second, from one goroutine
-	Now      func() time.Time // default time.Now
+	Now      func() time.Time // default time.Now; called from several goroutines
 
-	// A sample of the entries, a pause and its resumption, and limits of bytes
-	// and of bytes a second belong here once they exist.
+	grain grain // for tests
+}
+
+// A Copy is a private copy of a flow's ledger.
+type Copy struct {
+	Ledger *ledger.Ledger // open for reading; whoever gets it closes it
+	Live   bool           // a copier is at work, and its books go on
 }
 
 // Validate returns everything that is wrong with c, joined.
@@ -111,23 +143,34 @@ func (c *Config) Validate() error {
 	if (c.Mode == ModeFull || c.Mode == ModeTarget) && c.Target == nil {
 		errs = append(errs, fmt.Errorf("mode %s needs the target cluster", c.Mode))
 	}
-	if c.MaxFindings < 0 || c.Parallel < 0 || c.Patience < 0 {
+	if c.Sample != (Slice{}) && !c.Sample.valid() {
+		errs = append(errs, fmt.Errorf("there is no sample %v", c.Sample))
+	}
+	if (c.Sample != (Slice{}) || c.Resume) && c.mode() == ModeBooks {
+		errs = append(errs, errors.New("the mode books reads neither cluster: there is nothing to take a sample of or to resume"))
+	}
+	if c.MaxFindings < 0 || c.Parallel < 0 || c.Patience < 0 || c.MaxBytes < 0 || c.BytesPerSecond < 0 {
 		errs = append(errs, errors.New("a limit is negative"))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Config) setDefaults() {
-	if c.Mode == "" {
-		switch {
-		case c.Source != nil && c.Target != nil:
-			c.Mode = ModeFull
-		case c.Target != nil:
-			c.Mode = ModeTarget
-		default:
-			c.Mode = ModeBooks
-		}
+// mode returns the mode, which the clusters decide if it is not given.
+func (c *Config) mode() Mode {
+	switch {
+	case c.Mode != "":
+		return c.Mode
+	case c.Source != nil && c.Target != nil:
+		return ModeFull
+	case c.Target != nil:
+		return ModeTarget
+	default:
+		return ModeBooks
 	}
+}
+
+func (c *Config) setDefaults() {
+	c.Mode = c.mode()
 	if c.Until == "" {
 		c.Until = UntilSourceEnd
 	}
@@ -136,6 +179,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Parallel == 0 {
 		c.Parallel = DefaultParallel
+	}
+	if c.Wait == 0 {
+		c.Wait = DefaultWait
 	}
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience

@@ -38,14 +38,42 @@
 //
 // Records that retention or compaction has removed on either side cannot be
 // compared; they are not verified. Topics that the source does not show, for
-// want of the right to describe them, are not missed. A digest withstands accidents, not somebody
-// who chooses records to deceive it. What happens to a log behind the ends that it
+// want of the right to describe them, are not missed. A digest withstands
+// accidents, not somebody who chooses records to deceive it. What happens to a log behind the ends that it
 // had when verification began is not looked at. A change of a record's time by a
 // multiple of 2^58 ms is not seen, since kgo keeps times in nanoseconds.
+//
+// # A part at a time
+//
+// Books are cut into blocks of 16 MiB, or 65536 offsets if that is less, which
+// stay where they are while books grow. A [Config.Sample] reads every n-th block.
+// A part of a partition is read together with some hundred records around it, so
+// that what is wrong at its borders is found by one part, and found right. What
+// only the whole partition can tell, a part cannot: a record that stands in
+// another part's place is missing here and extra there, a second copy far from
+// the first is extra, and where something has moved by more records than are read
+// around a part, those that stand outside of it are called missing. Each is a
+// fault.
+//
+// With [Config.Resume] a part that an earlier run has proven is not read again. A
+// proof is about the entries of a pair, by their digest, in one mode, and holds as
+// long as the ledger has these entries, both topics are the same ones, and no
+// log ends, nor the target's begins, inside of it. The report says from when the
+// oldest one is; what has happened to those records since is not known, other
+// than by the ends of the logs. [StatePath] says where proofs are kept; who can
+// write there can make a copy look proven.
+//
+// # A copier at work
+//
+// The end that the source has when verification begins is the end of what is
+// asked for. While a copier is at work, fresh copies of its books are asked for
+// until they get there ([Config.Books]). What the target holds behind them is not
+// judged.
 //
 // # Memory
 //
 // Each of [Config.Parallel] workers reads one partition at a time, both sides as
 // streams with bounded buffers, or several that are small. Nothing grows with the
-// length of a partition or with the distance between the two sides.
+// length of a partition or with the distance between the two sides, but a list of
+// its blocks and proofs: about a hundred bytes for 16 MiB of it.
 package verify

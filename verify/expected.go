@@ -14,6 +14,7 @@ const maxNote = 4096
 // is compared with the book.
 type expectation struct {
 	books  *books
+	part   part
 	source *sourceView
 	pull   func() (ledger.Entry, error, bool)
 	stop   func()
@@ -22,12 +23,12 @@ type expectation struct {
 	free []*unit       // to use again
 }
 
-func newExpectation(b *books, source *sourceView) *expectation {
-	pull, stop := iter.Pull2(b.ledger.Entries(b.pair.ID, 0))
-	return &expectation{books: b, source: source, pull: pull, stop: stop}
+func newExpectation(b *books, p part, source *sourceView) *expectation {
+	pull, stop := iter.Pull2(b.ledger.Entries(b.pair.ID, p.lead.source))
+	return &expectation{books: b, part: p, source: source, pull: pull, stop: stop}
 }
 
-// next returns the next unit, nil at the end of the books.
+// next returns the next unit, nil at the end of what is read for the part.
 func (e *expectation) next() (*unit, error) {
 	if e.rest != nil {
 		return e.noteUnit(*e.rest), nil
@@ -38,6 +39,9 @@ func (e *expectation) next() (*unit, error) {
 			return nil, err
 		}
 		switch {
+		case e.part.before(&entry):
+		case e.part.behind(&entry):
+			return nil, nil
 		case entry.Tile == ledger.Copied:
 			return e.copiedUnit(entry), nil
 		case entry.Tile.AdvancesTarget():

@@ -80,7 +80,8 @@ const (
 	Compaction Reason = "compaction" // removed by the cleaner of a side
 	Unreadable Reason = "unreadable" // the partition could not be read
 	Moving     Reason = "moving"     // the log was cut while it was read
-	NotRead    Reason = "not_read"   // this mode, or what was asked for, leaves it out
+	NotRead    Reason = "not_read"   // this mode leaves it out, or the limit of bytes was reached
+	Sample     Reason = "sample"     // outside of the sample that was asked for
 
 	// Reasons of NotCopiedYet.
 	Behind          Reason = "behind"
@@ -144,6 +145,7 @@ type findings struct {
 	faults, others []Finding
 	omitted        int
 	sawFault       bool
+	unread         bool // something could not be read that may be read another time, or never
 	open           bool // something is found that leaves a part unproven
 }
 
@@ -156,6 +158,7 @@ func (f *findings) add(found Finding) {
 		list, f.sawFault = &f.faults, true
 	} else if found.Kind != Duplicate {
 		f.open = true
+		f.unread = f.unread || found.Kind == NotVerified && found.Reason != Compaction
 	}
 	if n := len(*list); n > 0 && (*list)[n-1].join(&found) {
 		return
@@ -165,6 +168,26 @@ func (f *findings) add(found Finding) {
 		return
 	}
 	*list = append(*list, found)
+}
+
+// aside adds a finding that is no fault and leaves nothing open.
+func (f *findings) aside(found Finding) {
+	open := f.open
+	f.add(found)
+	f.open = open
+}
+
+// merge takes over what another collection about the same partition has.
+func (f *findings) merge(g *findings) {
+	open := f.open || g.open
+	for _, list := range [][]Finding{g.faults, g.others} {
+		for _, found := range list {
+			f.add(found)
+		}
+	}
+	f.omitted += g.omitted
+	f.sawFault = f.sawFault || g.sawFault
+	f.open = open
 }
 
 // fault adds a finding of a kind that is a fault.

@@ -36,8 +36,10 @@ type flow struct {
 	sourceID, targetID string
 	rng                *rand.Rand
 
-	// joined bounds how many offsets an entry spans.
+	// joined bounds how many offsets an entry spans. The ledger joins entries of
+	// one commit; with apart each is a commit of its own.
 	joined int
+	apart  bool
 	// compacts says of a topic that what is absent was compacted.
 	compacts map[string]bool
 	// replaced says of a topic that its target stamps its own times.
@@ -172,6 +174,9 @@ func (f *flow) copyPartition(l *ledger.Ledger, pair ledger.Pair) {
 	for start := l.End(pair.ID).Source; start < int64(len(cells)); {
 		end := min(start+1+f.rng.Int64N(int64(f.joined)), int64(len(cells)))
 		f.copyChunk(l, pair, cells, start, end)
+		if f.apart {
+			f.must(l.Commit())
+		}
 		start = end
 	}
 	f.must(l.SetState(pair.ID, ledger.State{

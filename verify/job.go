@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +19,12 @@ type job struct {
 	row      Partition
 
 	source, target side
+	live           bool  // a copier is at work, and verification ends at the source's end
+	asked          int64 // then: the end that the source had at the beginning; negative if unknown
+
+	plan  plan
+	parts []part         // still to be compared
+	told  map[int64]bool // source offsets at which findings have said that records stand elsewhere than booked
 }
 
 // A side is what a cluster says about a partition.
@@ -75,74 +80,100 @@ func (j *job) reads() bool {
 	return j.books != nil && j.books.pair.Closed == nil && j.target.known
 }
 
-// extents returns what is to be read of each side.
-func (j *job) extents(until Until) (source, target extent) {
+// followed reports whether what the target holds behind the books is compared
+// with what the source holds there. A copier that is at work will book it.
+func (j *job) followed(until Until) bool { return until == UntilSourceEnd && !j.live }
+
+// extents returns what is to be read of each side for a part.
+func (j *job) extents(p *part, until Until) (source, target extent) {
 	if !j.reads() {
 		return source, target
 	}
 	pair := &j.books.pair
 	if j.source.known && j.source.unreadable() == nil {
 		b := &j.source.bounds
-		source = extent{j.source.topicPartition, j.source.state.id, max(pair.ScopeStart, b.start), b.stable}
-		if until == UntilBook {
-			source.to = min(source.to, j.books.end.Source)
+		source = extent{j.source.topicPartition, j.source.state.id, max(pair.ScopeStart, b.start, p.lead.source), b.stable}
+		if !p.last || until == UntilBook {
+			source.to = min(source.to, p.trail.source)
 		}
 	}
 	if j.target.unreadable() == nil {
 		b := &j.target.bounds
-		target = extent{j.target.topicPartition, j.target.state.id, max(pair.TargetBase, b.start), b.end}
+		target = extent{j.target.topicPartition, j.target.state.id, max(pair.TargetBase, b.start, p.lead.target), b.end}
+		if !p.last || j.live {
+			target.to = min(target.to, p.reach(j.books.end.Target))
+		}
 	}
 	return source, target
 }
 
-// portions returns what is to be read of each side, nil if it cannot be.
-func (j *job) portions(until Until) (source, target *portion) {
+// portions returns what is to be read of each side for a part, nil if it cannot
+// be.
+func (j *job) portions(p *part, until Until) (source, target *portion) {
 	if !j.reads() {
 		return nil, nil
 	}
-	from, to := j.extents(until)
+	from, to := j.extents(p, until)
 	hash := hasher{bare: j.books.replaced || j.target.state.stampsTime || j.target.state.policyUnknown}
 	if j.target.unreadable() == nil {
-		target = &portion{to, hash}
+		target = &portion{to, hash, p.trail.target}
 	}
 	if j.source.known && j.source.unreadable() == nil {
 		hash.keys = j.source.state.compacts || j.books.state.CompactSeen
-		source = &portion{from, hash}
+		source = &portion{from, hash, p.trail.source}
 	}
 	return source, target
 }
 
-// survey reads the books once.
-func (j *job) survey() error {
-	if j.books == nil {
-		return nil
-	}
-	return j.books.survey(&j.findings)
-}
-
-// attempt does a job whose books are surveyed. With lost set nothing is read: a
-// cluster is gone.
-func (w *worker) attempt(ctx context.Context, j *job, lost error) error {
-	f := &j.findings
+// open does what is to be done of a job before its parts are compared; if it
+// has none, that is all.
+func (j *job) open(c *Config) {
 	switch {
 	case j.books == nil:
 		j.withoutBook()
-		return nil
+		return
 	case !j.reads():
-		j.booksAlone(&w.run.config)
+		j.booksAlone(c)
+		return
+	}
+	j.describe()
+	j.row.Counts = j.books.count()
+	notCopiedYet(&j.findings, &j.row.Counts, j.books, j.sourceEnd(c.Until))
+	if beyond := j.beyond(); j.live && beyond > 0 {
+		end := j.books.limit()
+		j.findings.aside(Finding{Kind: NotVerified, Reason: Moving, Source: at(end.source), Target: &Range{end.target, end.target + beyond},
+			Detail: "written since the books were asked for, by a copier that is at work"})
+	}
+}
+
+// close finishes the row, once all parts are compared.
+func (j *job) close() error {
+	if !j.reads() {
 		return nil
 	}
-	b := j.books
-	j.describe()
-	j.row.Counts = b.count()
-	end := j.sourceEnd(w.run.config.Until)
-	notCopiedYet(f, &j.row.Counts, b, end)
-	if err := w.compare(ctx, j, lost); err != nil {
-		return err
+	if !j.row.balanced() {
+		return fmt.Errorf("internal error: the counts do not add up: %+v", j.row.Counts)
 	}
 	j.identity()
-	j.row.Verdict = f.verdict()
+	j.row.Verdict = j.findings.verdict()
 	return nil
+}
+
+// beyond returns how many offsets the target has behind the books.
+func (j *job) beyond() int64 {
+	if !j.target.known || j.target.unreadable() != nil {
+		return 0
+	}
+	return max(j.target.bounds.end-j.books.end.Target, 0)
+}
+
+// take takes over what was found of a part.
+func (j *job) take(c *judge) {
+	for _, t := range c.own() {
+		j.row.add(t.counts)
+		j.findings.merge(t.findings)
+	}
+	j.tell(c.part.to.source, c.moves())
 }
 
 // describe fills in what the row says about the pair.
@@ -169,6 +200,10 @@ func (j *job) sourceEnd(until Until) sourceEnd {
 		s := &j.source.bounds
 		e = sourceEnd{stable: s.stable, end: max(s.end, b.end.Source), known: true}
 		j.row.Source.Start = min(max(s.start, j.row.Source.Start), e.end)
+	}
+	if j.live && j.asked >= 0 { // what came later was not asked for
+		e.end = max(min(e.end, j.asked), b.end.Source)
+		e.stable = min(e.stable, e.end)
 	}
 	if until == UntilBook {
 		e = sourceEnd{stable: b.end.Source, end: b.end.Source, known: true}

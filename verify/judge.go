@@ -8,27 +8,26 @@ import (
 
 // A judge turns what was found of each unit into counts and findings.
 type judge struct {
-	counts   *Counts
-	findings *findings
+	*tally // of what is judged right now
+	tallies
 
 	// renamed and sourceRenamed say of the target and the source that the topic
 	// is another one under the same name, for details; else they are empty.
 	renamed, sourceRenamed string
 
-	unverified map[Reason]*unverified
-	open       open   // losses and items that may belong together
-	recent     recent // records found in their places
-	anyShift   bool   // records stand elsewhere than booked, from some place on
+	open   open   // losses and items that may belong together
+	recent recent // records found in their places
 }
 
-// An unverified is a reason and the records that it concerns.
-type unverified struct {
-	records        int64
-	source, target Range
-}
+// turn makes j judge what has to do with a source offset.
+func (j *judge) turn(source int64) { j.tally = j.of(source) }
 
 // unit judges a unit whose slots are all decided.
 func (j *judge) unit(u *unit) {
+	j.turn(u.entry.Source.Start)
+	if u.found {
+		j.stands, j.found = u.stands, true
+	}
 	if u.note() {
 		j.note(u)
 		return
@@ -131,7 +130,7 @@ func (j *judge) unlocated(u *unit) bool {
 	j.counts.Missing += int64(lacking)
 	j.findings.fault(Missing, &Range{u.slots[first].source, u.slots[last].source + 1}, &Range{u.booked(first), u.booked(last) + 1},
 		"the target lacks %d of %d of these records, and the digest cannot tell which%s%s", lacking, unknown, j.shiftText(u.shifted), j.renamed)
-	j.anyShift = j.anyShift || u.shifted != 0
+	j.move(u.shifted)
 	u.shifted = 0
 	return true
 }
@@ -221,7 +220,8 @@ func (u *unit) loss(k int, kind Kind, detail string) loss {
 // record of a source offset.
 func (j *judge) surplus(i *item, source, shift int64) {
 	j.open.spares = append(j.open.spares, spare{item: *i, source: source, shift: shift, since: j.recent.added})
-	j.anyShift = j.anyShift || shift != 0
+	j.turn(source)
+	j.move(shift)
 	j.overflow()
 }
 
@@ -243,7 +243,7 @@ func (j *judge) movement(u *unit) {
 	if u.shifted == 0 {
 		return
 	}
-	j.anyShift = true
+	j.move(u.shifted)
 	if u.slots[u.shiftedAt].outcome == absent {
 		return
 	}
@@ -253,6 +253,11 @@ func (j *judge) movement(u *unit) {
 		kind = Missing
 	}
 	j.findings.fault(kind, source, target, "no record tells why%s%s", j.shiftText(u.shifted), j.renamed)
+}
+
+// move takes a movement of the target's records into account.
+func (j *judge) move(by int64) {
+	j.anyShift = j.anyShift || by != 0
 }
 
 // shiftText says what a movement means; nothing for none.

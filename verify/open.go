@@ -54,6 +54,8 @@ func (j *judge) overflow() {
 
 // reconcile decides everything that is open.
 func (j *judge) reconcile() {
+	now := j.tally
+	defer func() { j.tally = now }()
 	o := &j.open
 	places := map[uint64][]int{} // of spares, by either hash
 	for o.looked < len(o.spares) {
@@ -110,6 +112,7 @@ func (o *open) elsewhere(l *loss, places map[uint64][]int) int {
 
 // lost reports a loss. moved is the item that is its record, -1 for none.
 func (j *judge) lost(l *loss, moved int) {
+	j.turn(l.source)
 	spares := j.open.spares
 	source, target := one(l.source), one(l.target)
 	kind, detail := l.kind, l.detail
@@ -128,11 +131,11 @@ func (j *judge) lost(l *loss, moved int) {
 		j.counts.Missing++
 	}
 	j.findings.fault(kind, source, target, "%s%s%s", detail, j.shiftText(l.shift), j.renamed)
-	j.anyShift = j.anyShift || l.shift != 0
 }
 
 // stranger reports an item that is nothing's record.
 func (j *judge) stranger(s *spare) {
+	j.turn(s.source)
 	target := one(s.item.offset)
 	switch {
 	case s.item.kind != dataRecord:

@@ -6,32 +6,32 @@ import (
 	"fmt"
 )
 
-// compare compares the pair of a job. With lost set nothing is read.
-func (w *worker) compare(ctx context.Context, j *job, lost error) error {
-	source, target := j.streams(lost)
-	c := newComparer(j, source, target, w.run.config.Until)
+// compare compares a part of the pair of a job. With lost set nothing is read.
+func (w *worker) compare(ctx context.Context, j *job, p part, lost error) (*judge, error) {
+	source, target := j.streams(p, lost)
+	c := j.comparer(p, source, target, w.run.config.Until)
 	defer c.expected.stop()
 	err := c.run()
 	if err == nil {
 		c.expected.source.finish()
-		if w.run.config.Until == UntilBook {
-			j.row.AfterBook = c.afterBook()
+		if p.last && w.run.config.Until == UntilBook {
+			c.judge.behind.counts.AfterBook = c.afterBook()
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if err = errors.Join(err, source.fatal(), target.fatal()); err != nil {
-		return err
+		return nil, err
 	}
-	c.judge.finish()
-	j.reportUnread(source, target)
-	return c.check()
+	c.judge.finish(j.told[p.from.source])
+	c.judge.reportUnread(j.books, source, target)
+	return c.judge, c.check()
 }
 
-// streams returns what is read of both sides of a job, or says why it is not;
+// streams returns what is read of both sides of a part, or says why it is not;
 // source is nil if that is not asked for.
-func (j *job) streams(lost error) (source, target *stream) {
+func (j *job) streams(p part, lost error) (source, target *stream) {
 	pair := &j.books.pair
 	switch err := firstError(lost, j.target.unreadable()); {
 	case lost == nil && j.target.deleted():
@@ -63,14 +63,16 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func newComparer(j *job, source, target *stream, until Until) *comparer {
+// comparer returns what compares a part.
+func (j *job) comparer(p part, source, target *stream, until Until) *comparer {
 	pair := &j.books.pair
 	renamed := j.target.renamed("target", pair.TargetTopicID)
 	if j.target.deleted() {
 		renamed = "; the target topic or partition does not exist any more"
 	}
+	found := newTallies(p, &j.findings)
 	view := &sourceView{
-		log: source, findings: &j.findings, end: j.source.bounds.end,
+		log: source, found: &found, end: j.source.bounds.end, cut: !p.last,
 		compacts: j.source.state.compacts || j.books.state.CompactSeen,
 		renamed:  j.source.renamed("source", pair.SourceTopicID),
 		policy:   "the topic does not compact",
@@ -78,33 +80,45 @@ func newComparer(j *job, source, target *stream, until Until) *comparer {
 	if j.source.state.policyUnknown {
 		view.policy = "that the topic compacts is not known: its cleanup.policy could not be read"
 	}
+	_, read := j.extents(&p, until)
 	c := &comparer{
-		expected: newExpectation(j.books, view),
+		expected: newExpectation(j.books, p, view),
 		target: &targetView{
-			log: target, end: j.target.bounds.end,
+			log: target, end: min(read.to, j.target.bounds.end),
 			compacts: j.target.state.compacts || j.target.state.policyUnknown && view.compacts,
 		},
-		judge: &judge{
-			counts: &j.row.Counts, findings: &j.findings, renamed: renamed, sourceRenamed: view.renamed,
-			unverified: map[Reason]*unverified{},
-		},
+		judge: &judge{tally: found.in, tallies: found, renamed: renamed, sourceRenamed: view.renamed},
 	}
-	if until == UntilSourceEnd {
-		c.tail = tail{follows: true, producers: j.books.ledger.Producers(pair.ID)}
+	if p.last && until == UntilSourceEnd {
+		c.tail = tail{follows: true, moving: j.live, producers: j.books.ledger.Producers(pair.ID)}
 	}
 	return c
 }
 
 // finish settles what had to wait, and reports what could not be verified: one
-// finding for each reason.
-func (j *judge) finish() {
+// finding for each reason. Told says that a finding has said that records stand
+// elsewhere than booked where the part begins.
+func (j *judge) finish(told bool) {
 	j.reconcile()
-	for _, reason := range []Reason{Retention, Compaction, Moving, Unreadable, NotRead} {
-		n := j.unverified[reason]
-		if n == nil {
-			continue
+	if p := &j.part; j.before.stands != 0 && !told {
+		kind := Extra
+		if j.before.stands < 0 {
+			kind = Missing
 		}
-		j.findings.note(NotVerified, reason, &n.source, &n.target, "%s", unverifiedText(reason, n.records))
+		j.turn(p.from.source)
+		j.anyShift = true
+		j.findings.fault(kind, at(p.from.source), at(p.from.target), "what tells why lies before this place, in a part that was not read now%s%s", j.shiftText(j.before.stands), j.renamed)
+	}
+	for _, t := range j.own() {
+		t.finish()
+	}
+}
+
+func (t *tally) finish() {
+	for _, reason := range []Reason{Retention, Compaction, Moving, Unreadable, NotRead} {
+		if n := t.unverified[reason]; n != nil {
+			t.findings.note(NotVerified, reason, &n.source, &n.target, "%s", unverifiedText(reason, n.records))
+		}
 	}
 }
 
@@ -126,27 +140,34 @@ func unverifiedText(reason Reason, records int64) string {
 
 // reportUnread reports a side that could not be read to its end, with the
 // reason, so that it is told even if no copied record is concerned.
-func (j *job) reportUnread(source, target *stream) {
-	f, b := &j.findings, j.books
+func (j *judge) reportUnread(b *books, source, target *stream) {
+	f, p := j.in.findings, &j.part
+	sourceEnd, targetEnd := p.to.source, p.to.target
+	if p.last {
+		sourceEnd, targetEnd = max(sourceEnd, b.pair.ScopeStart+1), max(targetEnd, b.pair.TargetBase+1)
+	}
 	if source != nil {
-		if broken := source.broken(); broken != nil && broken.offset < max(b.end.Source, b.pair.ScopeStart+1) {
-			f.note(NotVerified, broken.reason, &Range{broken.offset, max(b.end.Source, broken.offset)}, at(b.end.Target), "the source partition could not be read from offset %d on: %v", broken.offset, broken.err)
+		if broken := source.broken(); broken != nil && broken.offset < sourceEnd {
+			from := max(broken.offset, p.from.source)
+			f.note(NotVerified, broken.reason, &Range{from, max(p.to.source, from)}, at(p.to.target), "the source partition could not be read from offset %d on: %v", broken.offset, broken.err)
 		}
 	}
-	if broken := target.broken(); broken != nil && broken.offset < max(b.end.Target, b.pair.TargetBase+1) {
-		f.note(NotVerified, broken.reason, at(b.end.Source), &Range{broken.offset, max(b.end.Target, broken.offset)}, "the target partition could not be read from offset %d on: %v", broken.offset, broken.err)
+	if broken := target.broken(); broken != nil && broken.offset < targetEnd {
+		from := max(broken.offset, p.from.target)
+		f.note(NotVerified, broken.reason, at(p.to.source), &Range{from, max(p.to.target, from)}, "the target partition could not be read from offset %d on: %v", broken.offset, broken.err)
 	}
 }
 
-// check returns an error if the counts do not add up, or records stand elsewhere
-// than booked and no fault says so. Then the verifier is wrong, and its verdict
-// worth nothing.
+// check returns an error if records stand elsewhere than booked and no fault
+// says so. Then the verifier is wrong, and its verdict worth nothing.
 func (c *comparer) check() error {
-	counts := c.judge.counts
-	switch {
-	case !counts.balanced():
-		return fmt.Errorf("internal error: the counts do not add up: %+v", *counts)
-	case (c.judge.anyShift || c.shift != 0) && !c.judge.findings.sawFault:
+	p := &c.judge.part
+	moved, told := p.from.source == 0 && p.last && c.shift != 0, false
+	for _, t := range c.judge.own() {
+		moved = moved || t.anyShift
+		told = told || t.findings.sawFault
+	}
+	if moved && !told {
 		return fmt.Errorf("internal error: records stand %d from their booked offsets, and no finding says why", c.shift)
 	}
 	return nil

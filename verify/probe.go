@@ -128,7 +128,7 @@ func (r *logReader) fetchOnce(ctx context.Context, e extent, position int64) (*k
 	if leader < 0 {
 		return nil, kerr.LeaderNotAvailable
 	}
-	answer, err := r.client.Broker(int(leader)).Request(ctx, fetchRequest(e, position, r.level))
+	answer, err := r.client.Broker(int(leader)).Request(ctx, fetchRequest(e, position, r.level, r.fetchBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -145,17 +145,17 @@ func (r *logReader) fetchOnce(ctx context.Context, e extent, position int64) (*k
 	return &response.Topics[0].Partitions[0], nil
 }
 
-func fetchRequest(e extent, position int64, level kgo.IsolationLevel) *kmsg.FetchRequest {
+func fetchRequest(e extent, position int64, level kgo.IsolationLevel, bytes int32) *kmsg.FetchRequest {
 	request := kmsg.NewPtrFetchRequest()
 	request.ReplicaID, request.SessionEpoch = -1, -1
-	request.MaxWaitMillis, request.MinBytes, request.MaxBytes = int32(fetchWait.Milliseconds()), 1, fetchBytes
+	request.MaxWaitMillis, request.MinBytes, request.MaxBytes = int32(fetchWait.Milliseconds()), 1, bytes
 	if level == kgo.ReadCommitted() {
 		request.IsolationLevel = 1
 	}
 	t := kmsg.NewFetchRequestTopic()
 	t.Topic, t.TopicID = e.topic, e.id
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = e.partition, position, fetchBytes
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = e.partition, position, bytes
 	t.Partitions = append(t.Partitions, p)
 	request.Topics = append(request.Topics, t)
 	return request

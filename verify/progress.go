@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -32,9 +33,17 @@ func (p Progress) Rate() float64 {
 type meter struct {
 	partitions int
 	total      int64
+	limit      int64 // of bytes; 0 for none
 
 	finished, records, bytes, offsets atomic.Int64
 }
+
+// errFull says that as many bytes were read as may be.
+var errFull = errors.New("the limit of bytes is reached")
+
+// full reports whether as many bytes were read as may be, with some that are not
+// counted yet.
+func (m *meter) full(more int64) bool { return m.limit > 0 && m.bytes.Load()+more >= m.limit }
 
 func (m *meter) progress(elapsed time.Duration) Progress {
 	p := Progress{

@@ -36,6 +36,11 @@ type Report struct {
 	Finished Time   `json:"finished"`
 	Version  string `json:"version"` // of the program, from [Config.Version]
 
+	// OldestProof is when the oldest run began of those whose results were taken
+	// over; null if everything was read now. What has happened since to the
+	// records that were read then, the report cannot tell.
+	OldestProof Time `json:"oldest_proof"`
+
 	Scope      ScopeInfo   `json:"scope"`
 	Summary    Summary     `json:"summary"`
 	Partitions []Partition `json:"partitions"` // by topic, partition, generation
@@ -59,6 +64,9 @@ type Cluster struct {
 type ScopeInfo struct {
 	Topics string `json:"topics"` // the patterns, for a person
 	Until  Until  `json:"until"`
+
+	// Sample is the slice that was asked for, as "i/n"; null for everything.
+	Sample *string `json:"sample"`
 
 	// SourceEndSeenAt is when the ends of the source were seen: before anything
 	// was read, or, without a source, the oldest time at which the copier saw
@@ -115,6 +123,10 @@ type Counts struct {
 	Reordered   int64 `json:"reordered"`
 	NotVerified int64 `json:"not_verified"`
 
+	// ProvenEarlier counts the copied records of which the result was taken
+	// over from an earlier run ([Config.Resume]); they are counted above as well.
+	ProvenEarlier int64 `json:"proven_earlier"`
+
 	Extra      int64 `json:"extra"`      // target records and markers without an entry
 	Duplicates int64 `json:"duplicates"` // second copies, named by the ledger or found
 	Foreign    int64 `json:"foreign"`    // named by the ledger
@@ -138,7 +150,7 @@ func (c *Counts) all() []*int64 {
 	return []*int64{
 		&c.SourceOffsets, &c.Copied, &c.CommitMarkers, &c.AbortMarkers, &c.Aborted, &c.Compacted,
 		&c.Filtered, &c.BeforeStart, &c.Lost, &c.Unexplained, &c.NotCopiedYet,
-		&c.Equal, &c.Missing, &c.Changed, &c.Reordered, &c.NotVerified,
+		&c.Equal, &c.Missing, &c.Changed, &c.Reordered, &c.NotVerified, &c.ProvenEarlier,
 		&c.Extra, &c.Duplicates, &c.Foreign, &c.Orphans, &c.AfterBook, &c.TimestampsReplaced,
 	}
 }

@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	l := f.open()
-	_, err := verify.Run(f.ctx, verify.Config{LedgerPath: f.path, LockTimeout: time.Millisecond})
+	_, err := verify.Run(f.ctx, verify.Config{LedgerPath: f.path, Wait: time.Millisecond})
 	f.must(l.Close())
 	if !errors.As(err, &locked) || locked.PID != os.Getpid() {
 		t.Errorf("a ledger in use: error %v", err)
@@ -195,7 +195,7 @@ func TestReportJSON(t *testing.T) {
 	want := `{"kind":"VerifyReport","schema":"apograph/verify/v1","mode":"full","verdict":"faults",` +
 		`"flow":{"source":{"alias":"a","cluster_id":"` + f.pair.Source.ID() + `"},"target":{"alias":"b","cluster_id":"` + f.pair.Target.ID() + `"}},` +
 		`"started":"2026-11-29T20:13:51.007Z","finished":"2026-11-29T20:13:51.007Z","version":"test",` +
-		`"scope":{"topics":"orders","until":"source-end","source_end_seen_at":"2026-11-29T20:13:51.007Z","out_of_scope":[]},` +
+		`"oldest_proof":null,"scope":{"topics":"orders","until":"source-end","sample":null,"source_end_seen_at":"2026-11-29T20:13:51.007Z","out_of_scope":[]},` +
 		`"summary":{"partitions":1,` + countsJSON + `},` +
 		`"partitions":[{"topic":"orders","topic_id":"` + id + `","partition":0,"generation":1,"target_topic":"orders",` +
 		`"source":{"start":0,"end":10},"target":{"start":0,"end":10},"verdict":"faults",` + countsJSON + `}],` +
@@ -221,7 +221,7 @@ func TestReportJSON(t *testing.T) {
 var countsJSON = strings.Join([]string{
 	`"source_offsets":10,"copied":10,"commit_markers":0,"abort_markers":0,"aborted":0,"compacted":0`,
 	`"filtered":0,"before_start":0,"lost":0,"unexplained":0,"not_copied_yet":0`,
-	`"equal":9,"missing":1,"changed":0,"reordered":0,"not_verified":0,"extra":0,"duplicates":0,"foreign":0,"orphans":0,"after_book":0,"timestamps_replaced":0`,
+	`"equal":9,"missing":1,"changed":0,"reordered":0,"not_verified":0,"proven_earlier":0,"extra":0,"duplicates":0,"foreign":0,"orphans":0,"after_book":0,"timestamps_replaced":0`,
 }, ",")
 
 // TestMaxFindings: what is not listed is counted, and faults come first.

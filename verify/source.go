@@ -37,8 +37,9 @@ func (s slotState) reason() Reason {
 // says what the copied records should be on the target. In mode target it reads
 // nothing.
 type sourceView struct {
-	log      *stream // nil: not read
-	findings *findings
+	log   *stream // nil: not read
+	found *tallies
+	cut   bool // it is not read to the end of the books
 
 	end      int64 // high watermark; where the books reach beyond it, the log was cut
 	compacts bool
@@ -47,6 +48,9 @@ type sourceView struct {
 
 	superseded superseding
 }
+
+// at returns the findings for what has to do with a source offset.
+func (v *sourceView) at(source int64) *findings { return v.found.of(source).findings }
 
 // slot says what the source holds at offset, which the book calls copied.
 // Offsets are asked for in order.
@@ -98,7 +102,7 @@ func (v *sourceView) absent(offset, target int64) slotState {
 }
 
 func (v *sourceView) gone(source, target *Range, detail string) {
-	v.findings.fault(Diverged, source, target, "%s%s", detail, v.renamed)
+	v.at(source.Start).fault(Diverged, source, target, "%s%s", detail, v.renamed)
 }
 
 // pass compares the source with a tile that is not copied.
@@ -125,9 +129,9 @@ func (v *sourceView) observed(tile ledger.Tile, i *item, target int64) {
 	switch {
 	case tile == ledger.Filtered || tile == ledger.BeforeStart: // left out on purpose, whatever it is
 	case i.kind == dataRecord && tile == ledger.Compacted && v.compacts && i.keyed:
-		v.superseded.found(v.findings, i, target)
+		v.superseded.found(i, target)
 	case i.kind == dataRecord:
-		v.findings.fault(Missing, one(i.offset), at(target), "committed on the source, and the book calls it %s%s", tile, v.renamed)
+		v.at(i.offset).fault(Missing, one(i.offset), at(target), "committed on the source, and the book calls it %s%s", tile, v.renamed)
 	case i.kind == markerOf(tile):
 	case tile == ledger.Compacted && v.compacts: // on another replica, whose cleaner has not been there
 	case tile.Bad(): // reported as such
@@ -177,7 +181,7 @@ func (v *sourceView) finish() {
 		v.superseded.copied(i)
 		v.log.next()
 	}
-	v.superseded.settle(v.findings, v.log.broken() != nil)
+	v.superseded.settle(v.at, v.cut || v.log.broken() != nil)
 }
 
 // A superseding settles records that stand on the source where the book says
@@ -199,7 +203,7 @@ type resurrected struct {
 // maxResurrected bounds the records that wait for a later one.
 const maxResurrected = 1 << 16
 
-func (s *superseding) found(f *findings, i *item, target int64) {
+func (s *superseding) found(i *item, target int64) {
 	s.copied(i)
 	if s.kept >= maxResurrected {
 		if s.full == nil {
@@ -225,9 +229,10 @@ func (s *superseding) copied(i *item) {
 
 // settle reports what no later record accounts for. If the source could not be
 // read to its end, that cannot be told.
-func (s *superseding) settle(f *findings, cut bool) {
+func (s *superseding) settle(to func(source int64) *findings, cut bool) {
 	for _, records := range s.open {
 		for _, r := range records {
+			f := to(r.source)
 			switch {
 			case cut:
 				f.note(StaleKeysPossible, NoReason, one(r.source), at(r.target),
@@ -241,6 +246,6 @@ func (s *superseding) settle(f *findings, cut bool) {
 		}
 	}
 	if s.full != nil {
-		f.note(StaleKeysPossible, NoReason, s.full, nil, "the book calls these compacted and the source holds them: too many to look for later records of their keys")
+		to(s.full.Start).note(StaleKeysPossible, NoReason, s.full, nil, "the book calls these compacted and the source holds them: too many to look for later records of their keys")
 	}
 }

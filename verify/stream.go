@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -15,6 +16,10 @@ const (
 	// fetchBytes is what one fetch asks for, and what a consumer asks for of one
 	// partition by default.
 	fetchBytes = 1 << 20
+
+	// leastFetchBytes is what one fetch asks for at least; a broker sends a whole
+	// batch in any case.
+	leastFetchBytes = 16 << 10
 
 	// fetchWait is how long a broker may wait for data. There is none to wait
 	// for, and a broker handles one request of a connection after the other: a
@@ -36,18 +41,20 @@ type logReader struct {
 	client       *kgo.Client
 	level        kgo.IsolationLevel
 	meter        *meter
+	pace         *pace.Limiter
+	fetchBytes   int32
 	decompressor kgo.Decompressor // for what is fetched beside the consumer
 	now          func() time.Time // for how long nothing has come, whatever the clock of the report
 }
 
-func (s *site) reader(level kgo.IsolationLevel, m *meter) (*logReader, error) {
+func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 	client, err := s.cluster.Client(
 		kgo.FetchIsolationLevel(level),
 		kgo.KeepControlRecords(),
 		kgo.FetchMinBytes(1),
 		kgo.FetchMaxWait(fetchWait),
-		kgo.FetchMaxBytes(fetchBytes),
-		kgo.FetchMaxPartitionBytes(fetchBytes),
+		kgo.FetchMaxBytes(r.fetchBytes()),
+		kgo.FetchMaxPartitionBytes(r.fetchBytes()),
 		kgo.MaxDecompressBatchBytes(decompressedBytes),
 		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RetryTimeout(s.patience),
@@ -56,7 +63,17 @@ func (s *site) reader(level kgo.IsolationLevel, m *meter) (*logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{site: s, client: client, level: level, meter: m, decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+	return &logReader{site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(), decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+}
+
+// fetchBytes returns what one fetch asks for. Each consumer fetches once ahead:
+// all of them together no more than one second's worth.
+func (r *run) fetchBytes() int32 {
+	if r.config.BytesPerSecond == 0 {
+		return fetchBytes
+	}
+	consumers := int64(2 * r.config.Parallel)
+	return int32(min(max(r.config.BytesPerSecond/(2*consumers), leastFetchBytes), fetchBytes))
 }
 
 // An extent says what to read of a partition.
@@ -71,7 +88,8 @@ func (e *extent) len() int64 { return max(e.to-e.from, 0) }
 // A portion is an extent to read, and how.
 type portion struct {
 	extent
-	hasher hasher
+	hasher  hasher
+	planned int64 // what lies from here on is read only until the limit of bytes is reached
 }
 
 // A round is the reading of some partitions at the same time, through one
@@ -269,7 +287,12 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 	}
 	items := make([]item, 0, len(p.Records))
 	before, bytes := r.position, 0
+	var full error
 	for _, record := range p.Records {
+		if record.Offset >= r.planned && r.round.reader.meter.full(int64(bytes)) {
+			full = r.unreadable(NotRead, errFull)
+			break
+		}
 		if record.Offset >= r.to {
 			r.position = r.to
 			break
@@ -282,12 +305,33 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 		r.position = record.Offset + 1
 	}
 	if r.position == before {
-		return nil // a chunk for each step forward and no more: there is room for those
+		return full // a chunk for each step forward and no more: there is room for those
 	}
 	m := r.round.reader.meter
 	m.records.Add(int64(len(items)))
 	m.bytes.Add(int64(bytes))
-	return r.hand(ctx, before, items)
+	if err := r.round.wait(ctx, int64(bytes)); err != nil {
+		return err
+	}
+	return firstError(r.hand(ctx, before, items), full)
+}
+
+// wait waits until n bytes may have been read. That time counts for no
+// partition as one in which nothing came.
+func (d *round) wait(ctx context.Context, n int64) error {
+	if d.reader.pace == nil {
+		return nil
+	}
+	before := d.reader.now()
+	err := d.reader.pace.Wait(ctx, n)
+	waited := d.reader.now().Sub(before)
+	for _, r := range d.all {
+		r.heard = r.heard.Add(waited)
+		if !r.progress.IsZero() {
+			r.progress = r.progress.Add(waited)
+		}
+	}
+	return err
 }
 
 // hand passes on what has become known since a position.

@@ -5,6 +5,7 @@ import "apograph/ledger"
 // A tail is what the target holds behind the end of the books.
 type tail struct {
 	follows   bool              // it is compared with what follows in the source
+	moving    bool              // it is not judged: a copier is at work
 	producers []ledger.Producer // of the pair, for mode target, in which nothing else can tell
 	strange   bool              // something stood there that cannot be the next record
 }
@@ -23,12 +24,12 @@ func (c *comparer) finishTail() {
 		next, ok := c.continues(i, position.Source)
 		switch {
 		case ok:
-			c.judge.findings.note(Unbooked, NoReason, &Range{position.Source, next}, one(i.offset),
+			c.judge.behind.findings.note(Unbooked, NoReason, &Range{position.Source, next}, one(i.offset),
 				"copied, and the copier ended before it could book that; the next one adopts it")
 			position.Source = next
 		case c.untold():
-			c.judge.findings.note(NotVerified, Unreadable, at(position.Source), one(i.offset),
-				"behind the books, and what follows on the source could not be read")
+			c.judge.behind.findings.note(NotVerified, c.expected.source.log.broken().reason, at(position.Source), one(i.offset),
+				"behind the books, and what follows on the source was not read: %v", c.expected.source.log.broken().err)
 		default:
 			c.tail.strange = true
 			c.judge.surplus(i, position.Source, 0)
@@ -38,7 +39,7 @@ func (c *comparer) finishTail() {
 	if broken := c.target.log.broken(); broken != nil && broken.offset < c.target.end {
 		from := max(broken.offset, position.Target)
 		if from < c.target.end {
-			c.judge.findings.note(NotVerified, broken.reason, at(position.Source), &Range{from, c.target.end}, "behind the books, and could not be read: %v", broken.err)
+			c.judge.behind.findings.note(NotVerified, broken.reason, at(position.Source), &Range{from, c.target.end}, "behind the books, and could not be read: %v", broken.err)
 		}
 	}
 }

@@ -63,6 +63,11 @@ type unit struct {
 	shifted   int64
 	shiftedAt int
 
+	// stands is by how much the last record that was found stands higher than
+	// booked; valid if found.
+	stands int64
+	found  bool
+
 	// unlocated: records are absent, but of which offsets cannot be told.
 	unlocated bool
 }

@@ -2,11 +2,13 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -16,10 +18,15 @@ type run struct {
 	started time.Time
 	ledger  *ledger.Ledger
 	scope   scope
-	source  *site // nil: not read
-	target  *site // nil: not read
-	seenAt  time.Time
+	source  *site     // nil: not read
+	target  *site     // nil: not read
+	seenAt  time.Time // when the ends of the source were seen; zero: they were not
 	meter   meter
+	pace    *pace.Limiter
+	proven  *proven // nil: nothing is kept
+
+	live  bool                     // a copier is at work
+	asked map[topicPartition]int64 // then: the ends that the source had at the beginning
 
 	jobs       []*job
 	outOfScope []OutOfScope
@@ -28,6 +35,8 @@ type run struct {
 	mu     sync.Mutex // guards what follows
 	result collector
 	failed error // why the rest is not read
+	oldest Time  // of the proofs that are taken over
+	left   int64 // of [Config.MaxBytes]
 }
 
 // Run verifies a copy.
@@ -35,8 +44,9 @@ type run struct {
 // The report is valid whenever it is not nil, also beside an error: then a
 // cluster went away, and what was not read is not verified.
 //
-// Errors: [*UsageError]; [*connect.UnreachableError]; those of [ledger.OpenCopy]
-// and of reading a ledger; or the cause of ctx's end. A fault is no error: see
+// Errors: [*UsageError]; [*connect.UnreachableError]; those of [Config.Books],
+// by default of [ledger.OpenCopy], and of reading a ledger; or the cause of ctx's
+// end. What was proven until then is kept, if it is kept at all. A fault is no error: see
 // [Report.Verdict].
 func Run(ctx context.Context, config Config) (*Report, error) {
 	if err := config.Validate(); err != nil {
@@ -44,18 +54,60 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	}
 	config.setDefaults()
 	r := &run{config: config, started: config.Now(), result: collector{limit: config.MaxFindings}}
+	r.pace, r.left, r.meter.limit = pace.New(config.BytesPerSecond), config.MaxBytes, config.MaxBytes
+	if r.config.Books == nil {
+		r.config.Books = r.copyFile
+	}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.verify(ctx); err != nil {
+	if err := r.openProven(); err != nil {
 		return nil, err
+	}
+	err := r.verify(ctx)
+	var unkept error
+	if r.keeps() {
+		unkept = r.proven.save()
+	}
+	if err != nil {
+		return nil, errors.Join(err, unkept)
 	}
 	report, err := r.report()
 	if err != nil {
 		return nil, err
 	}
-	return report, r.failed
+	return report, errors.Join(r.failed, unkept)
+}
+
+// openProven reads what earlier runs have proven, if it is used or added to, and
+// makes sure that it can be written.
+func (r *run) openProven() error {
+	if !r.config.Resume && r.config.Sample == (Slice{}) {
+		return nil
+	}
+	p, unusable, err := openProven(r.config.LedgerPath, r.ledger, r.config.Now)
+	var strange *strangeError
+	switch {
+	case errors.As(err, &strange):
+		return &UsageError{err}
+	case err != nil:
+		return err
+	}
+	if unusable != "" {
+		r.config.Logger.Warn("what earlier runs have proven is not used", "file", p.path, "why", unusable)
+	}
+	r.proven = p
+	return p.save()
+}
+
+// accepted takes into account from when a proof is that is taken over.
+func (r *run) accepted(at Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.oldest.IsZero() || at.Before(r.oldest.Time) {
+		r.oldest = at
+	}
 }
 
 // close gives everything back.
@@ -76,8 +128,8 @@ func (r *run) close() {
 // target were seen, and what the target holds was on the source before its ends
 // were. So neither can look incomplete because a copier is at work.
 func (r *run) prepare(ctx context.Context) (err error) {
-	r.ledger, err = ledger.OpenCopy(r.config.LedgerPath, ledger.Options{LockTimeout: r.config.LockTimeout, Now: r.config.Now})
-	if err != nil {
+	deadline := time.Now().Add(r.config.Wait)
+	if err = r.openBooks(ctx, deadline); err != nil {
 		return err
 	}
 	if r.scope, err = newScope(r.ledger.Scope(), r.config.Topics, r.config.TopicsExclude); err != nil {
@@ -85,6 +137,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	if err := r.connect(ctx); err != nil {
 		return err
+	}
+	if r.live && r.config.Until == UntilSourceEnd {
+		if err := r.follow(ctx, deadline); err != nil {
+			return err
+		}
 	}
 	r.choosePairs()
 	if r.target != nil {
@@ -132,8 +189,13 @@ func (r *run) choosePairs() {
 			r.outOfScope = append(r.outOfScope, OutOfScope{pair.SourceTopic, why})
 			continue
 		}
+		asked, ok := r.asked[topicPartition{pair.SourceTopic, pair.Partition}]
+		if !ok {
+			asked = -1
+		}
 		r.jobs = append(r.jobs, &job{
-			books:    openBooks(r.ledger, pair),
+			books: openBooks(r.ledger, pair),
+			live:  r.live && r.config.Until == UntilSourceEnd, asked: asked,
 			findings: findings{topic: pair.SourceTopic, partition: pair.Partition, limit: r.config.MaxFindings},
 		})
 	}
@@ -199,7 +261,9 @@ func (r *run) lookAtSource(ctx context.Context) error {
 	}
 	r.source.settings(ctx, inScope)
 	var tps []topicPartition
-	r.seenAt = r.config.Now()
+	if r.seenAt.IsZero() {
+		r.seenAt = r.config.Now()
+	}
 	for _, j := range r.jobs {
 		j.source.topicPartition = topicPartition{j.findings.topic, j.findings.partition}
 		j.source.look(inScope)
@@ -271,8 +335,10 @@ func keys(set map[string]bool) []string {
 func (r *run) verify(ctx context.Context) error {
 	for _, j := range r.jobs {
 		r.meter.partitions++
-		source, target := j.extents(r.config.Until)
-		r.meter.total += max(source.to-source.from, 0) + max(target.to-target.from, 0)
+		if j.books != nil {
+			whole := j.books.whole()
+			r.meter.total += r.toRead(j, &whole)
+		}
 	}
 	telling, stop := context.WithCancel(ctx)
 	var teller sync.WaitGroup

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -46,7 +45,11 @@ func (q *queue) next() []*job {
 }
 
 func (j *job) small(until Until) bool {
-	source, target := j.extents(until)
+	if j.books == nil {
+		return true
+	}
+	whole := j.books.whole()
+	source, target := j.extents(&whole, until)
 	return source.len() <= smallExtent && target.len() <= smallExtent
 }
 
@@ -65,53 +68,94 @@ func (w *worker) close() {
 	}
 }
 
-// do does a group of jobs. If a cluster goes away meanwhile the partition that
-// was read, and everything that is still to be done, counts as unreadable.
+// do does a group of jobs, a part of each at a time. If a cluster goes away
+// meanwhile the part that was read, and everything that is still to be done,
+// counts as unreadable.
 func (w *worker) do(ctx context.Context, group []*job) error {
+	for _, j := range group {
+		if err := w.run.begin(j); err != nil {
+			return located(j, err)
+		}
+	}
+	for len(group) > 0 {
+		left := group[:0:0]
+		for _, j := range group {
+			if len(j.parts) > 0 {
+				left = append(left, j)
+				continue
+			}
+			if err := j.close(); err != nil {
+				return located(j, err)
+			}
+			w.run.finished(j)
+		}
+		group = left
+		if len(group) == 0 {
+			break
+		}
+		if err := w.round(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func located(j *job, err error) error {
+	return fmt.Errorf("verify %s-%d: %w", j.findings.topic, j.findings.partition, err)
+}
+
+// round compares the next part of each job.
+func (w *worker) round(ctx context.Context, group []*job) error {
 	stop, err := w.begin(ctx, group)
 	defer stop()
 	if err != nil {
 		return err
 	}
 	for _, j := range group {
-		if err := w.one(ctx, j); err != nil {
-			return fmt.Errorf("verify %s-%d: %w", j.findings.topic, j.findings.partition, err)
+		if len(j.parts) == 0 {
+			continue // there were no bytes left for it
 		}
-		w.run.finished(j)
+		p := j.parts[0]
+		j.parts = j.parts[1:]
+		if err := w.one(ctx, j, p); err != nil {
+			return located(j, err)
+		}
 	}
 	return nil
 }
 
-func (w *worker) one(ctx context.Context, j *job) error {
+func (w *worker) one(ctx context.Context, j *job, p part) error {
 	lost := w.run.lost(nil)
 	if lost == nil {
-		fresh := *j
-		fresh.findings.faults, fresh.findings.others = slices.Clone(j.findings.faults), slices.Clone(j.findings.others)
-		err := w.attempt(ctx, j, nil)
+		found, err := w.compare(ctx, j, p, nil)
 		var gone *connect.UnreachableError
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if err == nil {
+			j.take(found)
+			return w.run.keep(j, found)
+		}
 		if !errors.As(err, &gone) {
 			return err
 		}
-		*j = fresh
 		lost = w.run.lost(gone)
 	}
-	return w.attempt(ctx, j, lost)
+	found, err := w.compare(ctx, j, p, lost)
+	if err != nil {
+		return err
+	}
+	j.take(found)
+	return nil
 }
 
-// begin starts to read both sides of a group. The caller calls stop in any case.
+// begin starts to read both sides of the next part of each job of a group, as
+// far as bytes are left. The caller calls stop in any case.
 func (w *worker) begin(ctx context.Context, group []*job) (stop func(), err error) {
 	var source, target *round
 	stop = func() {
 		source.close()
 		target.close()
-	}
-	for _, j := range group {
-		if err := j.survey(); err != nil {
-			return stop, err
-		}
 	}
 	if w.run.lost(nil) != nil {
 		return stop, nil
@@ -122,7 +166,13 @@ func (w *worker) begin(ctx context.Context, group []*job) (stop func(), err erro
 	var from, to []portion
 	var fromJobs, toJobs []*job
 	for _, j := range group {
-		s, t := j.portions(w.run.config.Until)
+		if err := w.run.afford(j); err != nil {
+			return stop, located(j, err)
+		}
+		if len(j.parts) == 0 {
+			continue
+		}
+		s, t := j.portions(&j.parts[0], w.run.config.Until)
 		if s != nil {
 			from, fromJobs = append(from, *s), append(fromJobs, j)
 		}
@@ -148,12 +198,12 @@ func (w *worker) begin(ctx context.Context, group []*job) (stop func(), err erro
 // readers makes the consumers of the sides that are read.
 func (w *worker) readers() (err error) {
 	if w.run.target != nil && w.target == nil {
-		if w.target, err = w.run.target.reader(kgo.ReadUncommitted(), &w.run.meter); err != nil {
+		if w.target, err = w.run.reader(w.run.target, kgo.ReadUncommitted()); err != nil {
 			return err
 		}
 	}
 	if w.run.source != nil && w.source == nil {
-		w.source, err = w.run.source.reader(kgo.ReadCommitted(), &w.run.meter)
+		w.source, err = w.run.reader(w.run.source, kgo.ReadCommitted())
 	}
 	return err
 }

@@ -71,6 +71,9 @@ func verifySummary(r *verify.Report) *textTable {
 		table.add("out of scope", outOfScopeText(r.Scope.OutOfScope))
 	}
 	table.add("until", untilText(r))
+	if r.Scope.Sample != nil {
+		table.add("sample", *r.Scope.Sample)
+	}
 	table.add("partitions", strconv.Itoa(r.Summary.Partitions))
 	addCounts(table, &r.Summary)
 	if r.Omitted > 0 {
@@ -78,6 +81,9 @@ func verifySummary(r *verify.Report) *textTable {
 	}
 	for _, line := range notProven(r) {
 		table.add("not proven", line)
+	}
+	if !r.OldestProof.IsZero() {
+		table.add("oldest proof", instant{r.OldestProof.Time}.String())
 	}
 	table.add("time", fmt.Sprintf("%.1f s", r.Finished.Sub(r.Started.Time).Seconds()))
 	table.add("verdict", string(r.Verdict))
@@ -95,7 +101,7 @@ func addCounts(table *textTable, s *verify.Summary) {
 		{"compacted", s.Compacted, false}, {"filtered", s.Filtered, false}, {"before start", s.BeforeStart, false},
 		{"lost", s.Lost, false}, {"unexplained", s.Unexplained, false}, {"not copied yet", s.NotCopiedYet, false},
 		{"equal", s.Equal, true}, {"missing on target", s.Missing, false}, {"changed", s.Changed, false},
-		{"reordered", s.Reordered, false}, {"not verified", s.NotVerified, false}, {"extra on target", s.Extra, false},
+		{"reordered", s.Reordered, false}, {"not verified", s.NotVerified, false}, {"proven earlier", s.ProvenEarlier, false}, {"extra on target", s.Extra, false},
 		{"duplicates", s.Duplicates, false}, {"foreign", s.Foreign, false}, {"orphans", s.Orphans, false},
 		{"after the book", s.AfterBook, false}, {"compared without time", s.TimestampsReplaced, false},
 	} {
