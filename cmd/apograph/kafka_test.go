@@ -4,15 +4,19 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/kafkatest"
 )
@@ -247,4 +251,84 @@ func createReplicated(ctx context.Context, k *kafkatest.Kafka, topic string) err
 		"--config", "message.timestamp.after.max.ms=9223372036854775807", "--config", "message.timestamp.before.max.ms=9223372036854775807",
 		"--config", "retention.ms=-1"}, nil)
 	return err
+}
+
+// TestKafkaSourceCut cuts the source's log below the books while its broker is
+// down, as an unclean election does, and lets it grow to less, the same and more
+// than it was. None of it is complete, and a person's word goes on from the cut.
+func TestKafkaSourceCut(t *testing.T) {
+	ctx := t.Context()
+	logs := filepath.Join(t.TempDir(), "logs")
+	f := &realFlow{
+		source: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "source", Config: map[string]string{"log.dirs": logs}}),
+		target: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "target"}),
+		ledger: filepath.Join(t.TempDir(), "flow.ledger"),
+	}
+	again := map[string]int{"none": 0, "less": 5, "same": 10, "more": 15}
+	for topic := range again {
+		if err := f.source.CreateTopic(ctx, topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		appendNumbered(t, f.source, topic, "before", 100)
+	}
+	if code, _ := f.run(t, "replicate", "--once", "--topics", "none,less,same,more"); code != 0 {
+		t.Fatalf("replicate: exit code %d", code)
+	}
+	if err := f.source.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	for topic := range again {
+		cutLog(t, filepath.Join(logs, topic+"-0", "00000000000000000000.log"), 90)
+	}
+	if err := f.source.Restart(1); err != nil {
+		t.Fatal(err)
+	}
+	for topic, n := range again {
+		appendNumbered(t, f.source, topic, "after", n)
+	}
+	code, answer := f.run(t, "replicate", "--once", "--topics", "none,less,same,more")
+	stopped, _ := answer["stopped"].([]any)
+	if code != 1 || answer["complete"] != false || len(stopped) != 4 {
+		t.Errorf("exit code %d, complete %v, stopped %v", code, answer["complete"], stopped)
+	}
+	for _, s := range stopped {
+		if row := s.(map[string]any); row["reason"] != "source_truncated" || row["offset"] != 100.0 {
+			t.Errorf("stopped %v", row)
+		}
+	}
+	if code, report := f.run(t, "verify"); code != 3 || report["verdict"] != "faults" {
+		t.Errorf("verify: exit code %d, verdict %v", code, report["verdict"])
+	}
+}
+
+// appendNumbered writes records one by one, so that each is a batch.
+func appendNumbered(t *testing.T, k *kafkatest.Kafka, topic, value string, n int) {
+	t.Helper()
+	producer, err := k.Producer(kafkatest.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for i := range n {
+		r := &kgo.Record{Topic: topic, Key: []byte("k"), Value: fmt.Appendf(nil, "%s %d", value, i)}
+		if err := producer.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cutLog cuts a segment before the batch that holds offset.
+func cutLog(t *testing.T, segment string, offset int64) {
+	t.Helper()
+	data, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for at < len(data) && int64(binary.BigEndian.Uint64(data[at:])) < offset {
+		at += 12 + int(binary.BigEndian.Uint32(data[at+8:]))
+	}
+	if err := os.Truncate(segment, int64(at)); err != nil {
+		t.Fatal(err)
+	}
 }
