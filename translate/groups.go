@@ -19,9 +19,10 @@ type GroupOffsets struct {
 }
 
 // ReadGroups returns groups of a cluster, in the order of ids. Each has errors
-// of its own, in Err and in Offsets.Err.
+// of its own, in Err and in Offsets.Err. What an open transaction may yet commit
+// is not committed.
 func ReadGroups(ctx context.Context, c *groups.Cluster, ids []string) []GroupOffsets {
-	found, offsets := c.Groups(ctx, ids), c.Offsets(ctx, ids)
+	found, offsets := c.Groups(ctx, ids), c.DecidedOffsets(ctx, ids)
 	read := make([]GroupOffsets, len(ids))
 	for i, id := range ids {
 		read[i] = GroupOffsets{found[id], offsets[id]}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // An Outcome is what became of a commit.
@@ -31,10 +32,6 @@ const (
 	// each group (OffsetCommit has no batches), and a coordinator answers them
 	// one by one for each connection.
 	commitsAtOnce = 16
-
-	// attempts is how often a commit is tried that was not answered, or was
-	// answered with "not now".
-	attempts = 5
 )
 
 // Commit makes commits and returns their outcomes, in the same order. Each
@@ -49,8 +46,10 @@ func (c *Cluster) Commit(ctx context.Context, commits []Commit) []Outcome {
 		cluster:  c,
 		commits:  commits,
 		outcomes: make([]Outcome, len(commits)),
+		sent:     make([]bool, len(commits)),
 		settled:  make([]bool, len(commits)),
 		byGroup:  make(map[string][]int),
+		patience: c.patience,
 	}
 	var order []string
 	for i, commit := range commits {
@@ -76,22 +75,27 @@ type batch struct {
 	cluster  *Cluster
 	commits  []Commit
 	outcomes []Outcome
-	settled  []bool           // nothing more is to be done about the commit
+	sent     []bool           // the commit was sent, and may have taken effect
+	settled  []bool           // nothing more is to be done about it
 	byGroup  map[string][]int // indexes
+
+	// patience is for the coordinators together: when it has been spent on one
+	// that is gone, the groups behind are not to wait for it again.
+	patience time.Duration
 }
 
 // settle makes the commits of some groups.
 func (b *batch) settle(ctx context.Context, ids []string) {
-	for attempt := range attempts {
-		if attempt > 0 && pause(ctx, firstPause<<(attempt-1)) != nil {
-			return
+	patiently(ctx, b.patience, ids, func(ids []string) { b.try(ctx, ids) }, func(id string) error {
+		if b.groupSettled(id) {
+			return nil
 		}
-		b.try(ctx, ids)
-		if ids = slices.DeleteFunc(slices.Clone(ids), b.groupSettled); len(ids) == 0 {
-			return
-		}
-	}
+		return errUnsettled
+	})
 }
+
+// errUnsettled makes [patiently] try again; nobody sees it.
+var errUnsettled = errors.New("unsettled")
 
 func (b *batch) groupSettled(id string) bool {
 	return !slices.ContainsFunc(b.byGroup[id], func(i int) bool { return !b.settled[i] })
@@ -100,7 +104,7 @@ func (b *batch) groupSettled(id string) bool {
 // try looks at groups, and makes those of their commits that are still to be
 // made. After the look a commit is not given up: its outcome would be unknown.
 func (b *batch) try(ctx context.Context, ids []string) {
-	offsets := b.cluster.Offsets(ctx, ids)
+	offsets := b.cluster.offsets(ctx, ids, b.patience)
 	var ready []string
 	for _, id := range ids {
 		if b.look(id, offsets[id]) {
@@ -129,25 +133,31 @@ func (b *batch) look(id string, offsets Offsets) (left bool) {
 			continue
 		}
 		if offsets.Err != nil {
-			b.outcomes[i].Decision = skip(Unreadable, "what the group has committed could not be read")
-			b.outcomes[i].Err = offsets.Err
+			b.finish(i, skip(Unreadable, "what the group has committed could not be read"), offsets.Err)
+			if isTransient(offsets.Err) {
+				b.patience = 0
+			}
 			continue
 		}
-		commit, outcome := b.commits[i], &b.outcomes[i]
+		commit := b.commits[i]
 		switch has := offsets.Committed(commit.Partition); has {
 		case commit.Seen:
 			left = true
 		case commit.Offset:
-			action := None
-			if outcome.Err != nil {
-				action = DoCommit // an attempt took effect, and only its answer is missing
-			}
-			b.finish(i, Decision{Action: action}, nil)
+			b.finish(i, b.found(i), nil)
 		default:
 			b.finish(i, skip(Moved, "the group has committed %s meanwhile, where it had %s", orNothing(has), orNothing(commit.Seen)), nil)
 		}
 	}
 	return left && offsets.Err == nil
+}
+
+// found returns the decision about a commit whose offset the group has.
+func (b *batch) found(i int) Decision {
+	if b.sent[i] {
+		return Decision{Action: DoCommit} // it took effect, and only its answer is missing
+	}
+	return Decision{Action: None}
 }
 
 func orNothing(offset int64) string {
@@ -183,19 +193,20 @@ func (b *batch) send(ctx context.Context, id string, node int32, err error) {
 			answer = answers[b.commits[i].Partition]
 		}
 		decision, final, err := judge(answer)
+		b.sent[i] = true
 		b.outcomes[i].Decision, b.outcomes[i].Err, b.settled[i] = decision, err, final
 	}
 }
 
 // readBack fills in what the groups have in the end.
 func (b *batch) readBack(ctx context.Context, ids []string) {
-	offsets := b.cluster.Offsets(ctx, ids)
+	offsets := b.cluster.offsets(ctx, ids, b.patience)
 	for i := range b.outcomes {
 		outcome, commit := &b.outcomes[i], &b.commits[i]
 		has := offsets[commit.Group]
 		outcome.Committed = has.Committed(commit.Partition)
-		if !b.settled[i] && outcome.Err != nil && outcome.Committed == commit.Offset {
-			outcome.Decision, outcome.Err = Decision{Action: DoCommit}, nil
+		if outcome.Err != nil && outcome.Committed == commit.Offset {
+			outcome.Decision, outcome.Err = b.found(i), nil
 		}
 		if outcome.Action != DoCommit || outcome.Err != nil {
 			continue

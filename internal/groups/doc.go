@@ -2,7 +2,7 @@
 // and commits offsets for groups on another, as somebody outside of the groups.
 //
 //   - [Cluster.Groups]: what a group is, and whether it has members.
-//   - [Cluster.Offsets]: what it has committed.
+//   - [Cluster.Offsets], [Cluster.DecidedOffsets]: what it has committed.
 //   - [Decide]: whether an offset may be committed, and why not.
 //   - [Cluster.Commit]: committing, and reading back what is there then.
 //

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -70,24 +72,28 @@ const describeChunk = 500
 // KIP-848), but a coordinator that is just taking over leaves out what it has
 // not loaded. What it does not list, its coordinator is asked about.
 func (c *Cluster) Groups(ctx context.Context, ids []string) map[string]Group {
-	listed, listErr := c.admin.ListGroups(ctx)
 	found := make(map[string]Group, len(ids))
+	patiently(ctx, c.patience, ids, func(ids []string) { c.look(ctx, ids, found) }, func(id string) error { return found[id].Err })
+	return found
+}
+
+// look asks once.
+func (c *Cluster) look(ctx context.Context, ids []string, found map[string]Group) {
+	listed, listErr := c.admin.ListGroups(ctx)
 	var missing []string
 	for _, id := range ids {
 		if g, ok := listed[id]; ok && g.State != "" {
 			found[id] = Group{ID: id, Kind: kindOf(g.GroupType, g.ProtocolType), State: g.State}
-		} else if _, ok := found[id]; !ok {
-			found[id] = Group{ID: id, Err: errors.New("its coordinator gave no answer")}
-			missing = append(missing, id)
+			continue
 		}
+		found[id] = Group{ID: id, Err: errors.New("its coordinator gave no answer")}
+		missing = append(missing, id)
 	}
-	c.patiently(ctx, missing, func(ids []string) {
-		for chunk := range slices.Chunk(ids, describeChunk) {
-			c.describe(ctx, chunk, found)
-		}
-	}, func(id string) error { return found[id].Err })
+	for chunk := range slices.Chunk(missing, describeChunk) {
+		c.describe(ctx, chunk, found)
+	}
 	if listErr == nil {
-		return found
+		return
 	}
 	// DescribeGroups speaks of classic groups only. What it does not know may
 	// be a group of another kind in the part of the list that is missing.
@@ -96,7 +102,6 @@ func (c *Cluster) Groups(ctx context.Context, ids []string) map[string]Group {
 			found[id] = Group{ID: id, Err: fmt.Errorf("list groups: %w", listErr)}
 		}
 	}
-	return found
 }
 
 // kindOf returns the kind of a group from its type, which brokers before 3.8 do
@@ -191,12 +196,43 @@ const (
 // Offsets returns all that groups have committed, by id. A group that does not
 // exist has committed nothing. Topics that the client may not see are left out
 // by the broker without a word.
+//
+// Only what cannot change any more is returned (KIP-447): a plain fetch from a
+// coordinator that has just taken over may lack the latest commits, as it looks
+// no further than the high watermark of the offsets topic
+// (GroupCoordinatorService.fetchOffsets). Where a transaction may yet commit
+// offsets of the group, Err is [kerr.UnstableOffsetCommit] when patience is at
+// its end; see [Cluster.DecidedOffsets].
 func (c *Cluster) Offsets(ctx context.Context, ids []string) map[string]Offsets {
-	found := make(map[string]Offsets, len(ids))
-	c.patiently(ctx, ids, func(ids []string) { c.fetch(ctx, ids, found) }, func(id string) error { return found[id].Err })
+	return c.offsets(ctx, ids, c.patience)
+}
+
+func (c *Cluster) offsets(ctx context.Context, ids []string, patience time.Duration) map[string]Offsets {
+	return c.patientOffsets(kadm.RequireStable(ctx), ids, patience)
+}
+
+// DecidedOffsets is Offsets, but of groups of which an open transaction may
+// commit offsets it returns those from before: what their members would begin
+// with if the transaction were aborted.
+func (c *Cluster) DecidedOffsets(ctx context.Context, ids []string) map[string]Offsets {
+	found := c.Offsets(ctx, ids)
+	var undecided []string
+	for _, id := range ids {
+		if errors.Is(found[id].Err, kerr.UnstableOffsetCommit) {
+			undecided = append(undecided, id)
+		}
+	}
+	maps.Copy(found, c.patientOffsets(ctx, undecided, c.patience))
 	return found
 }
 
+func (c *Cluster) patientOffsets(ctx context.Context, ids []string, patience time.Duration) map[string]Offsets {
+	found := make(map[string]Offsets, len(ids))
+	patiently(ctx, patience, ids, func(ids []string) { c.fetch(ctx, ids, found) }, func(id string) error { return found[id].Err })
+	return found
+}
+
+// fetch asks once.
 func (c *Cluster) fetch(ctx context.Context, ids []string, found map[string]Offsets) {
 	chunks := slices.Collect(slices.Chunk(ids, fetchChunk))
 	answers := make([]kadm.FetchOffsetsResponses, len(chunks))

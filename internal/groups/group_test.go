@@ -130,7 +130,7 @@ func TestGroupsOfAFreshCluster(t *testing.T) {
 		}
 	}
 	commits := []groups.Commit{f.wish("g", 5)}
-	f.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.FindCoordinator, Err: kerr.CoordinatorNotAvailable, Count: 6})
+	f.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.FindCoordinator, Err: kerr.CoordinatorNotAvailable, Count: 4})
 	mustAll(t, commits, f.under.Commit(f.ctx, commits))
 	f.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.FindCoordinator, Err: kerr.CoordinatorNotAvailable, Count: -1})
 	if err := f.under.Offsets(f.ctx, []string{"other"})["other"].Err; !errors.Is(err, kerr.CoordinatorNotAvailable) {
@@ -183,6 +183,40 @@ func TestOffsets(t *testing.T) {
 	}
 	if at := got["nobody"]; at.Err != nil || len(at.At) != 0 {
 		t.Errorf("nobody: %+v", at)
+	}
+}
+
+// TestOffsetsInATransaction: while a transaction may commit an offset of a group,
+// it is not known what the group has, and nothing is committed for it. What it
+// had before can be read.
+func TestOffsetsInATransaction(t *testing.T) {
+	f := newFake(t, kafkatest.ClusterOptions{})
+	f.commit("g", "orders", 0, 3)
+	f.commit("other", "orders", 0, 4)
+	client := f.NewClient(t, kgo.TransactionalID("t"))
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ProduceSync(f.ctx, &kgo.Record{Topic: "orders", Value: []byte("v")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	pending(f.ctx, t, client, "t", f.topicID("orders"), "g", 9)
+	got := f.under.Offsets(f.ctx, []string{"g", "other"})
+	p := groups.Partition{Topic: "orders"}
+	if !errors.Is(got["g"].Err, kerr.UnstableOffsetCommit) || got["other"].Err != nil || got["other"].Committed(p) != 4 {
+		t.Errorf("%+v", got)
+	}
+	decided := f.under.DecidedOffsets(f.ctx, []string{"g", "other"})
+	if decided["g"].Err != nil || decided["g"].Committed(p) != 3 || decided["other"].Committed(p) != 4 {
+		t.Errorf("%+v", decided)
+	}
+	wish := f.wish("g", 7)
+	wish.Seen = 3
+	if outcome := f.under.Commit(f.ctx, []groups.Commit{wish})[0]; !errors.Is(outcome.Err, kerr.UnstableOffsetCommit) || outcome.Reason != groups.Unreadable {
+		t.Errorf("%+v", outcome)
+	}
+	if offset, _, _ := f.committed("g", "orders", 0); offset != 3 {
+		t.Errorf("has %d, want 3", offset)
 	}
 }
 

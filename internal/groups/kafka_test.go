@@ -4,9 +4,12 @@ package groups_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/connect"
@@ -37,6 +40,77 @@ func TestKafkaGroups(t *testing.T) {
 	r.kinds()
 	r.commits()
 	r.many()
+}
+
+// TestKafkaGroupsOfADeadCoordinator kills a broker. Where each holds a part of
+// the offsets topic alone, its groups are said to be unknown, and the others are
+// read, and committed for; where another can take over, all are.
+func TestKafkaGroupsOfADeadCoordinator(t *testing.T) {
+	for _, nodes := range []int{2, 3} {
+		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
+			o := kafkatest.KafkaOptions{Name: "dead", Nodes: nodes, Config: map[string]string{}}
+			if nodes == 2 {
+				o.Config["offsets.topic.replication.factor"] = "1"
+			}
+			deadCoordinator(t, kafkatest.StartKafka(t, o), nodes == 3)
+		})
+	}
+}
+
+func deadCoordinator(t *testing.T, k *kafkatest.Kafka, survives bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	under, err := groups.Open(ctx, connect.Cluster{Alias: "b", Bootstrap: k.Addresses}, groups.DefaultPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer under.Close()
+	if err := k.CreateTopic(ctx, "orders", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	topics, err := under.Topics(ctx, []string{"orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := groupNames(20)
+	var commits []groups.Commit
+	for i, id := range ids {
+		commits = append(commits, wish(topics["orders"].ID, id, int64(i)))
+	}
+	mustAll(t, commits, under.Commit(ctx, commits))
+	coordinators := kadm.NewClient(k.NewClient(t)).FindGroupCoordinators(ctx, ids...)
+	if err := errors.Join(coordinators.Error(), k.Kill(2)); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	found, offsets := under.Groups(ctx, ids), under.Offsets(ctx, ids)
+	t.Logf("answered after %v", time.Since(start))
+	killed := 0
+	for i, id := range ids {
+		lost := coordinators[id].NodeID == 2 && !survives
+		if coordinators[id].NodeID == 2 {
+			killed++
+		}
+		at := offsets[id]
+		if lost != (found[id].Err != nil) || lost != (at.Err != nil) {
+			t.Errorf("%s: %+v, %+v, lost: %t", id, found[id], at, lost)
+		}
+		if p := (groups.Partition{Topic: "orders"}); !lost && at.Committed(p) != int64(i) {
+			t.Errorf("%s: %+v, want %d", id, at, i)
+		}
+		commits[i].Seen, commits[i].Offset = int64(i), int64(i)+100
+	}
+	if killed == 0 || killed == len(ids) {
+		t.Fatalf("the coordinator of %d of %d groups was killed", killed, len(ids))
+	}
+	for i, outcome := range under.Commit(ctx, commits) {
+		lost := coordinators[ids[i]].NodeID == 2 && !survives
+		if lost != (outcome.Err != nil) || !lost && outcome.Committed != int64(i)+100 {
+			t.Errorf("%s: %+v, lost: %t", ids[i], outcome, lost)
+		}
+	}
+	t.Logf("and committed after %v", time.Since(start))
 }
 
 type realGroups struct {

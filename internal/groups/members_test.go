@@ -92,6 +92,41 @@ func share(ctx context.Context, t *testing.T, on kafkatest.Bootstrap, group stri
 	}
 }
 
+// pending adds an offset of a group for orders-0 to the open transaction of a
+// client, as sendOffsetsToTransaction does.
+func pending(ctx context.Context, t *testing.T, client *kgo.Client, transactionalID string, topicID [16]byte, group string, offset int64) {
+	t.Helper()
+	id, epoch, err := client.ProducerID(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := kmsg.NewPtrAddOffsetsToTxnRequest()
+	add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = transactionalID, id, epoch, group
+	added, err := add.RequestWith(ctx, client)
+	if err == nil {
+		err = kerr.ErrorForCode(added.ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := kmsg.NewPtrTxnOffsetCommitRequest()
+	commit.TransactionalID, commit.ProducerID, commit.ProducerEpoch, commit.Group = transactionalID, id, epoch, group
+	commit.Generation = -1
+	topic := kmsg.NewTxnOffsetCommitRequestTopic()
+	topic.Topic, topic.TopicID = "orders", topicID
+	partition := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+	partition.Offset = offset
+	topic.Partitions = append(topic.Partitions, partition)
+	commit.Topics = append(commit.Topics, topic)
+	committed, err := commit.RequestWith(ctx, client)
+	if err == nil {
+		err = kerr.ErrorForCode(committed.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // wish returns a commit for orders-0 of a group that has committed nothing.
 func wish(topicID [16]byte, group string, offset int64) groups.Commit {
 	return groups.Commit{

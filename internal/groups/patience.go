@@ -15,12 +15,12 @@ const (
 )
 
 // patiently asks about ids, and asks again about those whose answer was "not
-// now", until the cluster's patience is at its end. The client does this itself
-// for most answers, but not for that of a cluster that has yet to make its
-// offsets topic, as the first use of a coordinator has it do
-// (COORDINATOR_NOT_AVAILABLE).
-func (c *Cluster) patiently(ctx context.Context, ids []string, ask func(ids []string), answer func(id string) error) {
-	deadline := time.Now().Add(c.patience)
+// now", or for which there was none, until patience is at its end. The client
+// itself does not ask again where a coordinator has died, and not where the
+// cluster has yet to make its offsets topic, as the first use of a coordinator
+// has it do (COORDINATOR_NOT_AVAILABLE).
+func patiently(ctx context.Context, patience time.Duration, ids []string, ask func(ids []string), answer func(id string) error) {
+	deadline := time.Now().Add(patience)
 	for wait := firstPause; len(ids) > 0; wait = min(2*wait, lastPause) {
 		ask(ids)
 		var left []string
@@ -36,10 +36,13 @@ func (c *Cluster) patiently(ctx context.Context, ids []string, ask func(ids []st
 	}
 }
 
-// isTransient reports whether an answer says "not now".
+// isTransient reports whether an answer says "not now", or is none.
 func isTransient(err error) bool {
 	var code *kerr.Error
-	return errors.As(err, &code) && code.Retriable
+	if errors.As(err, &code) {
+		return code.Retriable
+	}
+	return err != nil
 }
 
 // pause returns after d, or with the cause of the end of ctx.
