@@ -67,8 +67,8 @@ func (c *Carry) against(r *CarryReport) string {
 // errors are in the transfers.
 func (c *Carry) Run(ctx context.Context, transfers []Transfer) CarryReport {
 	ids := c.targetGroups(transfers)
-	report := CarryReport{Groups: c.Target.Groups(ctx, ids)}
-	offsets := c.Target.Offsets(ctx, ids)
+	found, offsets := lookAt(ctx, c.Target, ids, c.Target.Offsets)
+	report := CarryReport{Groups: found}
 	for _, id := range ids {
 		switch group := report.Groups[id]; {
 		case group.Err != nil || offsets[id].Err != nil:

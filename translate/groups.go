@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"apograph/internal/groups"
 	"apograph/ledger"
@@ -22,7 +23,7 @@ type GroupOffsets struct {
 // of its own, in Err and in Offsets.Err. What an open transaction may yet commit
 // is not committed.
 func ReadGroups(ctx context.Context, c *groups.Cluster, ids []string) []GroupOffsets {
-	found, offsets := c.Groups(ctx, ids), c.DecidedOffsets(ctx, ids)
+	found, offsets := lookAt(ctx, c, ids, c.DecidedOffsets)
 	read := make([]GroupOffsets, len(ids))
 	for i, id := range ids {
 		read[i] = GroupOffsets{found[id], offsets[id]}
@@ -31,6 +32,18 @@ func ReadGroups(ctx context.Context, c *groups.Cluster, ids []string) []GroupOff
 		}
 	}
 	return read
+}
+
+// lookAt asks what groups are and what they have committed, both at once:
+// either may have to wait for a coordinator.
+func lookAt(
+	ctx context.Context, c *groups.Cluster, ids []string, read func(context.Context, []string) map[string]groups.Offsets,
+) (found map[string]groups.Group, offsets map[string]groups.Offsets) {
+	var wait sync.WaitGroup
+	wait.Go(func() { found = c.Groups(ctx, ids) })
+	offsets = read(ctx, ids)
+	wait.Wait()
+	return found, offsets
 }
 
 // A Transfer is a committed offset of a group on its way to the other cluster.

@@ -111,28 +111,33 @@ func (c *realGroupCase) described(groups ...string) map[string]bool {
 	return found
 }
 
-// TestKafkaTranslateGroups commits what groups of all kinds have, and reads it
-// back with Kafka's own tool: D04, D05 and D17.
-func TestKafkaTranslateGroups(t *testing.T) {
-	c := newRealGroupCase(t)
+// makeGroups makes groups of all kinds on the source, as different clients do.
+func (c *realGroupCase) makeGroups() {
+	c.t.Helper()
 	for _, offset := range []int64{30, 50, 75, 100, 120} {
 		c.commit(c.source, fmt.Sprintf("at-%03d", offset), 0, offset)
 	}
 	c.commit(c.source, "simple", 1, 0)
 	c.commit(c.source, "null", 0, -1)
 	c.commit(c.source, "null", 1, 7)
-	mustConsume(t, c.source.Bootstrap, "classic").Close()
+	mustConsume(c.t, c.source.Bootstrap, "classic").Close()
 	c.commit(c.source, "classic", 1, 4)
-	mustConsume(t, c.source.Bootstrap, "modern", kgo.ServerSideBalancer()).Close()
+	mustConsume(c.t, c.source.Bootstrap, "modern", kgo.ServerSideBalancer()).Close()
 	c.commit(c.source, "modern", 1, 5)
-	mustShare(t, c.source.Bootstrap, "share")
-	joinAs(t, c.source.Bootstrap, "connect-x", "connect")
+	mustShare(c.t, c.source.Bootstrap, "share")
+	joinAs(c.t, c.source.Bootstrap, "connect-x", "connect")
 	// The Java consumer commits what it has read when it ends.
 	if _, err := c.source.Tool(c.ctx, kafkatest.ConsoleConsumer, []string{"--bootstrap-server", c.source.Server(),
 		"--topic", "orders", "--from-beginning", "--max-messages", "60", "--timeout-ms", "30000", "--group", "java"}, nil); err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
+}
 
+// TestKafkaTranslateGroups commits what groups of all kinds have, and reads it
+// back with Kafka's own tool: D04, D05 and D17.
+func TestKafkaTranslateGroups(t *testing.T) {
+	c := newRealGroupCase(t)
+	c.makeGroups()
 	var args []string
 	for _, group := range []string{"at-030", "at-050", "at-075", "at-100", "at-120", "simple", "null", "classic", "modern", "share", "connect-x", "java"} {
 		args = append(args, "--group", group)
