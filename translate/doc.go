@@ -16,12 +16,18 @@
 // not reach the offset, the scope starts after it, or records at it were lost
 // before they could be copied. An offset of a closed generation has no answer.
 //
-// What it does not know: whether the target still holds the record. Its
-// retention may have removed it, which only the target can tell.
+// What the books do not know: whether the target still holds the record. Its
+// retention may have removed it, which only the target can tell; [CheckTarget]
+// asks it.
 //
 // An answer is as of the last commit of the ledger when it was asked for. It
 // changes later in one way only: what was at or beyond the end may become
 // exact, at the same target offset or a higher one.
+//
+// What groups have committed on one cluster is read with [ReadGroups], and
+// committed on the other by a [Carry]: under the rules of package groups, and
+// only where the answer is exact or inexact answers were asked for. Everything
+// else here needs no cluster.
 //
 // The package also reads and writes offsets in the form of Kafka's consumer
 // groups tool: see [ResetPlan].

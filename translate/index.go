@@ -46,6 +46,8 @@ type Answer struct {
 	Pair ledger.Pair
 
 	Result
+
+	targetEnd int64 // end of the target book, at the answer or later
 }
 
 // An Index finds books by the names of topic-partitions, as the ledger has them
@@ -55,6 +57,8 @@ type Index struct {
 	ledger  *ledger.Ledger
 	sources map[partition]ledger.Pair
 	targets map[partition]ledger.Pair
+
+	sourceTopics, targetTopics map[string]bool // with a book, open or closed
 }
 
 // A partition names a topic's partition on one side.
@@ -71,10 +75,14 @@ func NewIndex(l *ledger.Ledger) *Index {
 		ledger:  l,
 		sources: make(map[partition]ledger.Pair),
 		targets: make(map[partition]ledger.Pair),
+
+		sourceTopics: make(map[string]bool),
+		targetTopics: make(map[string]bool),
 	}
 	for _, pair := range l.Pairs() {
 		keepNewer(x.sources, partition{pair.SourceTopic, pair.Partition}, pair)
 		keepNewer(x.targets, partition{pair.TargetTopic, pair.Partition}, pair)
+		x.sourceTopics[pair.SourceTopic], x.targetTopics[pair.TargetTopic] = true, true
 	}
 	return x
 }
@@ -138,7 +146,7 @@ func (x *Index) answerPartition(ctx context.Context, queries []Query, indexes []
 		return err
 	}
 	for i, index := range indexes {
-		answers[index] = Answer{Pair: pair, Result: results[i]}
+		answers[index] = Answer{Pair: pair, Result: results[i], targetEnd: x.ledger.Committed(pair.ID).Target}
 		if pair.ID == 0 {
 			answers[index].Detail = fmt.Sprintf("the ledger has no book with this %s partition", d.from)
 		}

@@ -2,8 +2,7 @@ package translate
 
 import "fmt"
 
-// A Status says how much an answer is worth. The books know no
-// below_target_start, which needs the target's log start offset.
+// A Status says how much an answer is worth.
 type Status uint8
 
 const (
@@ -32,6 +31,11 @@ const (
 	// first copied record after it, or the end of the other book; Distance is
 	// how many lost or unexplained offsets it skips.
 	Lost
+
+	// BelowTargetStart: the target's retention has removed the record that was
+	// the answer. Only [CheckTarget] gives it. The answer is the target's log
+	// start offset, and Distance is how far that is above the removed one.
+	BelowTargetStart
 )
 
 var statusNames = [...]string{
@@ -41,6 +45,8 @@ var statusNames = [...]string{
 	BeyondCopied: "beyond_copied",
 	BeforeStart:  "before_start",
 	Lost:         "lost",
+
+	BelowTargetStart: "below_target_start",
 }
 
 // String returns the status's name in reports.

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/urfave/cli/v2"
-
-	"apograph/ledger"
-	"apograph/translate"
 )
 
 func translateCommand() command {
 	return command{
 		path:    "translate",
-		args:    "TOPIC:PARTITION:OFFSET... | --from-file FILE",
+		args:    "TOPIC:PARTITION:OFFSET... | --from-file FILE | --group NAME...",
 		maxArgs: math.MaxInt,
-		summary: "translate offsets from one cluster to the other, from the ledger alone",
+		summary: "translate offsets for the other cluster, and commit them for groups",
 		details: "A committed offset, the next to read, becomes the target offset of the first\n" +
 			"copied record at or after it, and where there is none the end of what is\n" +
 			"copied. Rows come in the order asked for. Their status is\n\n" +
@@ -26,17 +24,28 @@ func translateCommand() command {
 			"  before_start   below the start of the scope, by distance offsets\n" +
 			"  lost           not copied because it was lost; distance offsets are skipped\n" +
 			"  unknown        no book of the partition, or a closed one: there is no answer\n\n" +
-			"Exit code 0 means that every row is exact or end. A file is one of\n" +
-			"kafka-consumer-groups --reset-offsets --export, of either form. No cluster is\n" +
-			"asked, so whether the target still holds a record is not looked at.",
+			"The ledger alone is enough for offsets as arguments or in a file, which is one\n" +
+			"of kafka-consumer-groups --reset-offsets --export, of either form. --group\n" +
+			"without a file reads what the group has committed on the source. With the\n" +
+			"target at hand it is asked as well, and there is a status more:\n\n" +
+			"  below_target_start  the target's retention has removed the record; the\n" +
+			"                      answer is the first that is left, distance offsets later\n\n" +
+			"Offsets of groups then have an action, commit, none or skip, which is only\n" +
+			"done with --execute. All groups are looked at first: if one of them has members\n" +
+			"on the target nothing is committed at all. A group is never taken backwards,\n" +
+			"and never beyond what is copied.\n\n" +
+			"Exit code 0 means that every row is exact or end, and with --execute that\n" +
+			"none was skipped.",
 		examples: []string{
 			"apograph translate --ledger orders.ledger orders:0:881204 orders:1:880017",
 			"apograph translate --ledger orders.ledger --reverse orders:0:880911 -o json",
 			"apograph translate --ledger orders.ledger --from-file offsets.csv --format kafka-csv",
+			"apograph translate --ledger orders.ledger --group billing --source-bootstrap-server a:9092 -o json",
+			"apograph translate --ledger orders.ledger --group billing --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 --execute",
 		},
 		formats: []format{formatTable, formatWide, formatJSON, formatJSONLines, formatCSV},
-		flags:   append([]cli.Flag{ledgerFlag()}, translateFlags()...),
-		exits:   []exitCode{exitUnproven, exitNoLedger, exitLocked, exitDamaged},
+		flags:   slices.Concat([]cli.Flag{ledgerFlag()}, translateFlags(), clusterFlags(), carryFlags()),
+		exits:   []exitCode{exitUnproven, exitRefused, exitNoLedger, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
 		run:     runTranslate,
 	}
 }
@@ -48,47 +57,45 @@ func translateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "from-file",
 			Usage: "translate the offsets in `FILE`, or - for standard input: lines of topic,partition,offset or group,topic,partition,offset"},
 		&cli.StringSliceFlag{Name: "group", KeepSpace: true,
-			Usage: "of a file with groups only the rows of group `NAME`, may be repeated; of a file without, the group that it is for"},
+			Usage: "translate what group `NAME` has committed on the source, may be repeated; the name is meant literally." +
+				" Of a file with groups only the rows of these; of a file without, the group that it is for"},
 		&cli.BoolFlag{Name: "reverse",
 			Usage: "translate offsets of the target into offsets of the source; topics are named as on the target"},
 		stringFlag("format", "write rows as `FORMAT`: table, or kafka-csv, which is what kafka-consumer-groups --reset-offsets --from-file reads;"+
 			" there the rows that are not exact are left out, and told on standard error"),
 		&cli.BoolFlag{Name: "include-inexact",
-			Usage: "with kafka-csv, write the rows that are not exact as well; unknown ones have nothing to write"},
+			Usage: "with kafka-csv, write the rows that are not exact as well; unknown ones have nothing to write." +
+				" With --execute, commit before_start, lost and below_target_start as well"},
+	}
+}
+
+// carryFlags returns the flags about committing. None can be set in the
+// environment: what writes to a cluster is said each time.
+func carryFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "execute", Usage: "commit to the target; without it nothing is written"},
+		&cli.StringFlag{Name: "target-group", Usage: "commit for group `NAME` on the target; goes with exactly one --group"},
+		&cli.BoolFlag{Name: "skip-active", Usage: "leave groups alone that have members on the target, and commit for the others"},
+		&cli.BoolFlag{Name: "allow-rewind", Usage: "commit also where the group has gone further on the target, so that it reads again"},
 	}
 }
 
 func runTranslate(ctx context.Context, inv *invocation) error {
-	kafkaCSV, err := wantsKafkaCSV(inv)
+	job, err := newTranslateJob(inv)
 	if err != nil {
 		return err
 	}
-	plan, err := askedOffsets(inv)
-	if err != nil {
+	answer, err := job.run(ctx)
+	if answer == nil {
 		return err
 	}
-	if kafkaCSV {
-		if err := plan.Validate(); err != nil {
-			return usagef("these offsets cannot stand in one file for Kafka's tool: %v", err)
-		}
+	write := answer.write
+	if job.kafkaCSV {
+		write = answer.writeKafkaCSV
 	}
-	path := inv.String("ledger")
-	if path == "" {
-		return usagef("no ledger given").withHint("name its file with --ledger FILE")
-	}
-	answer, err := readTranslation(ctx, path, plan, inv.Bool("reverse"))
-	if err != nil {
-		return err
-	}
-	if kafkaCSV {
-		err = answer.writeKafkaCSV(inv)
-	} else {
-		err = answer.write(inv)
-	}
-	if err == nil && !answer.isExact() {
-		return verdict(exitUnproven)
-	}
-	return err
+	err = errors.Join(err, write(inv))
+	answer.tell(inv, job.kafkaCSV)
+	return errors.Join(err, answer.problems(), answer.verdicts())
 }
 
 // The values of --format.
@@ -114,45 +121,5 @@ func wantsKafkaCSV(inv *invocation) (bool, error) {
 	case !typed && outputTyped:
 		return false, nil
 	}
-	kafkaCSV := asked == translateKafkaCSV
-	if inv.Bool("include-inexact") && !kafkaCSV {
-		return false, usagef("--include-inexact goes with --format %s: other forms have every row", translateKafkaCSV)
-	}
-	return kafkaCSV, nil
-}
-
-// readTranslation opens the ledger at path, translates the offsets of plan, and
-// closes it: before anything is written, as nobody can write the ledger
-// meanwhile.
-func readTranslation(ctx context.Context, path string, plan translate.ResetPlan, reverse bool) (*translation, error) {
-	l, err := openLedger(path)
-	if err != nil {
-		return nil, err
-	}
-	t, err := translationOf(ctx, path, l, plan, reverse)
-	return t, errors.Join(err, l.Close())
-}
-
-func translationOf(ctx context.Context, path string, l *ledger.Ledger, plan translate.ResetPlan, reverse bool) (*translation, error) {
-	queries := make([]translate.Query, len(plan.Rows))
-	for i, row := range plan.Rows {
-		queries[i] = row.Query
-	}
-	index := translate.NewIndex(l)
-	answer := index.Forward
-	if reverse {
-		answer = index.Reverse
-	}
-	answers, err := answer(ctx, queries)
-	if err != nil {
-		return nil, err
-	}
-	return &translation{
-		envelope: newEnvelope("Translation", "translate"),
-		Ledger:   ledgerRefOf(path, l),
-		Rows:     translationRows(plan, answers, reverse),
-		answers:  answers,
-		plan:     plan,
-		reverse:  reverse,
-	}, nil
+	return asked == translateKafkaCSV, nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // askedOffsets returns the offsets that the command line asks for, in order,
-// with their groups where they have any.
+// with their groups where they have any. What groups have committed has yet to
+// be read: then there are none.
 func askedOffsets(inv *invocation) (translate.ResetPlan, error) {
 	file, groups := inv.String("from-file"), askedGroups(inv)
 	switch {
@@ -23,13 +24,13 @@ func askedOffsets(inv *invocation) (translate.ResetPlan, error) {
 			return translate.ResetPlan{}, err
 		}
 		return selectGroups(file, plan, groups)
+	case len(groups) > 0 && len(inv.args) > 0:
+		return translate.ResetPlan{}, usagef("both offsets and --group are given")
 	case len(groups) > 0:
-		return translate.ResetPlan{}, usagef("--group needs --from-file").
-			withHint("write its offsets to a file: kafka-consumer-groups --bootstrap-server HOST:PORT --group NAME --all-topics " +
-				"--reset-offsets --to-current --export --dry-run")
+		return translate.ResetPlan{Grouped: true}, nil // they are read later
 	case len(inv.args) == 0:
 		return translate.ResetPlan{}, usagef("no offset given").
-			withHint("name offsets as TOPIC:PARTITION:OFFSET, or a file of them with --from-file FILE")
+			withHint("name offsets as TOPIC:PARTITION:OFFSET, a file of them with --from-file FILE, or a group with --group NAME")
 	}
 	return planOfArguments(inv.args)
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
+	"slices"
+	"strings"
 
+	"apograph/internal/groups"
 	"apograph/ledger"
 	"apograph/translate"
 )
@@ -11,12 +14,20 @@ import (
 // A translation is the answer of `apograph translate`.
 type translation struct {
 	envelope
-	Ledger ledgerRef        `json:"ledger"`
-	Rows   []translationRow `json:"rows"` // in the order asked
+	Ledger ledgerRef          `json:"ledger"`
+	Groups []translationGroup `json:"groups,omitempty"` // if a cluster was asked about groups
+	Rows   []translationRow   `json:"rows"`             // in the order asked
 
-	plan    translate.ResetPlan // what was asked, row by row
-	answers []translate.Answer  // to each row
-	reverse bool
+	transfers []translate.Transfer // row by row
+	grouped   bool                 // rows have groups
+	reverse   bool
+
+	read      []readGroup // if groups were read
+	readAlias string      // where
+
+	carried     *translate.CarryReport // if the target was asked about groups
+	targetAlias string
+	carry       translate.Carry // how
 }
 
 // A ledgerRef says which ledger an answer is from, and as of when.
@@ -52,40 +63,46 @@ type translationRow struct {
 	Distance     int64   `json:"distance"`
 	CopiedTo     *int64  `json:"copied_to"` // end of the source book
 
-	// The target was not asked, and nothing is done to it.
-	TargetCommitted *int64 `json:"target_committed"`
+	TargetCommitted *int64 `json:"target_committed"` // by the group on the target; nil if nothing, or not asked
 	Action          string `json:"action"`
 
 	Detail string `json:"detail"`
 }
 
-func translationRows(plan translate.ResetPlan, answers []translate.Answer, reverse bool) []translationRow {
-	rows := make([]translationRow, len(answers))
-	for i, answer := range answers {
-		rows[i] = translationRow{
-			Topic:        textOrNil(answer.Pair.SourceTopic),
-			TopicID:      topicIDOf(answer.Pair.SourceTopicID),
-			Partition:    plan.Rows[i].Partition,
-			SourceOffset: offsetOrNil(answer.SourceOffset),
-			TargetTopic:  textOrNil(answer.Pair.TargetTopic),
-			TargetOffset: offsetOrNil(answer.TargetOffset),
-			Status:       answer.Status.String(),
-			Distance:     answer.Distance,
-			CopiedTo:     offsetOrNil(answer.CopiedTo),
-			Action:       "none",
-			Detail:       answer.Detail,
-		}
-		if plan.Grouped {
-			rows[i].Group = &plan.Rows[i].Group
-		}
-		// Without a book only the topic that was asked for is known.
-		if reverse {
-			rows[i].TargetTopic = &plan.Rows[i].Topic
-		} else {
-			rows[i].Topic = &plan.Rows[i].Topic
-		}
+// fill makes the parts that are shown from what was found out.
+func (t *translation) fill() {
+	t.Rows = make([]translationRow, len(t.transfers))
+	for i := range t.transfers {
+		t.Rows[i] = t.row(&t.transfers[i])
 	}
-	return rows
+	t.fillGroups()
+}
+
+func (t *translation) row(from *translate.Transfer) translationRow {
+	row := translationRow{
+		Topic:           textOrNil(from.Pair.SourceTopic),
+		TopicID:         topicIDOf(from.Pair.SourceTopicID),
+		Partition:       from.Partition,
+		SourceOffset:    offsetOrNil(from.SourceOffset),
+		TargetTopic:     textOrNil(from.Pair.TargetTopic),
+		TargetOffset:    offsetOrNil(from.TargetOffset),
+		Status:          from.Status.String(),
+		Distance:        from.Distance,
+		CopiedTo:        offsetOrNil(from.CopiedTo),
+		TargetCommitted: offsetOrNil(from.TargetCommitted),
+		Action:          string(from.Decision.Action),
+		Detail:          t.detail(from),
+	}
+	if t.grouped {
+		row.Group = &from.Group
+	}
+	// Without a book only the topic that was asked for is known.
+	if t.reverse {
+		row.TargetTopic = &from.Topic
+	} else {
+		row.Topic = &from.Topic
+	}
+	return row
 }
 
 func textOrNil(text string) *string {
@@ -100,16 +117,6 @@ func offsetOrNil(offset int64) *int64 {
 		return nil
 	}
 	return &offset
-}
-
-// isExact reports whether every row is.
-func (t *translation) isExact() bool {
-	for _, answer := range t.answers {
-		if !answer.Status.IsExact() {
-			return false
-		}
-	}
-	return true
 }
 
 // write writes the answer in the form of --output.
@@ -127,28 +134,79 @@ func (t *translation) write(inv *invocation) error {
 	case formatCSV:
 		return t.writeCSV(inv)
 	default:
-		return inv.writeTable(t.table())
+		if err := inv.writeTable(t.table()); err != nil || len(t.Groups) == 0 {
+			return err
+		}
+		fmt.Fprintln(inv.stdout)
+		return inv.writeTable(t.groupTable())
 	}
 }
 
-// table leaves the group out where no row has one.
+// table leaves columns out that no row has: the group of offsets without one,
+// and what was done on a target that was not asked.
 func (t *translation) table() *textTable {
-	table := &textTable{
-		header: []string{"GROUP", "TOPIC", "PARTITION", "SOURCE-OFFSET", "TARGET-TOPIC", "TARGET-OFFSET", "STATUS", "DISTANCE", "COPIED-TO", "DETAIL"},
-		right:  []bool{false, false, true, true, false, true, false, true, true, false},
+	columns := []tableColumn{
+		{"GROUP", false, t.grouped}, {"TOPIC", false, true}, {"PARTITION", true, true}, {"SOURCE-OFFSET", true, true},
+		{"TARGET-TOPIC", false, true}, {"TARGET-OFFSET", true, true}, {"STATUS", false, true}, {"DISTANCE", true, true},
+		{"COPIED-TO", true, true}, {"TARGET-COMMITTED", true, t.carried != nil}, {"ACTION", false, t.carried != nil}, {"DETAIL", false, true},
 	}
+	var rows [][]string
 	for _, row := range t.Rows {
-		table.add(orDash(row.Group), orDash(row.Topic), number(int64(row.Partition)), offsetOrDash(row.SourceOffset),
+		rows = append(rows, []string{
+			orDash(row.Group), orDash(row.Topic), number(int64(row.Partition)), offsetOrDash(row.SourceOffset),
 			orDash(row.TargetTopic), offsetOrDash(row.TargetOffset), row.Status, number(row.Distance),
-			offsetOrDash(row.CopiedTo), row.Detail)
+			offsetOrDash(row.CopiedTo), offsetOrDash(row.TargetCommitted), row.Action, row.Detail,
+		})
 	}
-	if !t.plan.Grouped {
-		table.header, table.right = table.header[1:], table.right[1:]
-		for i := range table.rows {
-			table.rows[i] = table.rows[i][1:]
+	return tableOf(columns, rows)
+}
+
+// A tableColumn is a column of a table, which may be left out.
+type tableColumn struct {
+	name         string
+	right, shown bool
+}
+
+// tableOf returns a table of the columns that are shown.
+func tableOf(columns []tableColumn, rows [][]string) *textTable {
+	table := &textTable{}
+	for _, c := range columns {
+		if c.shown {
+			table.header = append(table.header, c.name)
+			table.right = append(table.right, c.right)
 		}
 	}
+	for _, row := range rows {
+		var cells []string
+		for i, c := range columns {
+			if c.shown {
+				cells = append(cells, row[i])
+			}
+		}
+		table.add(cells...)
+	}
 	return table
+}
+
+// detail returns what there is to say of a row: about the translation, about the
+// commit, and what went wrong.
+func (t *translation) detail(from *translate.Transfer) string {
+	parts := []string{from.Detail, from.Decision.Detail}
+	switch from.Decision.Reason {
+	case groups.Backwards:
+		parts[1] += "; --allow-rewind commits it all the same"
+	case translate.Inexact:
+		parts[1] += "; --include-inexact commits it all the same"
+	case groups.Active:
+		if t.carry.SkipActive {
+			break
+		}
+		parts[1] += "; --skip-active commits for the others"
+	}
+	if from.Err != nil {
+		parts = append(parts, from.Err.Error())
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 func orDash(text *string) string {
@@ -187,62 +245,4 @@ func (t *translation) writeCSV(inv *invocation) error {
 	}
 	out.Flush()
 	return out.Error()
-}
-
-// writeKafkaCSV writes the rows that can be acted upon as Kafka's tool reads
-// them, and tells about the others on standard error.
-func (t *translation) writeKafkaCSV(inv *invocation) error {
-	// The tool is called with one --group for a plan without a group column.
-	out := translate.ResetPlan{Grouped: t.plan.Grouped && len(askedGroups(inv)) != 1}
-	for i, asked := range t.plan.Rows {
-		answer := t.answers[i]
-		row := translate.PlanRow{Group: asked.Group, Query: translate.Query{
-			Topic: answer.Pair.TargetTopic, Partition: asked.Partition, Offset: answer.TargetOffset,
-		}}
-		if t.reverse {
-			row.Topic, row.Offset = answer.Pair.SourceTopic, answer.SourceOffset
-		}
-		kept := answer.Status.IsExact() || inv.Bool("include-inexact") && answer.Status != translate.Unknown
-		if kept {
-			out.Rows = append(out.Rows, row)
-		}
-		if !answer.Status.IsExact() {
-			inv.stderr.say(clean(t.inexactLine(i, kept)))
-		}
-	}
-	if err := t.checkTerminal(inv, &out); err != nil {
-		return err
-	}
-	return out.WriteCSV(inv.stdout)
-}
-
-// inexactLine says why a row is not exact, and whether it is written.
-func (t *translation) inexactLine(i int, kept bool) string {
-	asked, answer := t.plan.Rows[i], t.answers[i]
-	line := fmt.Sprintf("translate: %s-%d offset %d", asked.Topic, asked.Partition, asked.Offset)
-	if t.plan.Grouped {
-		line += fmt.Sprintf(" of group %s", quoteArg(asked.Group))
-	}
-	line += ": " + answer.Status.String()
-	if answer.Distance > 0 {
-		line += fmt.Sprintf(" by %d", answer.Distance)
-	}
-	if kept {
-		return line + ", written all the same: " + answer.Detail
-	}
-	return line + ", left out: " + answer.Detail
-}
-
-// checkTerminal refuses to send a terminal what it might act on: a file for
-// Kafka's tool holds names of groups as they are.
-func (t *translation) checkTerminal(inv *invocation, plan *translate.ResetPlan) error {
-	if !inv.stdout.terminal || !plan.Grouped {
-		return nil
-	}
-	for _, row := range plan.Rows {
-		if printable(row.Group) != row.Group {
-			return fmt.Errorf("group %s has characters that a terminal might act on: write to a file", quoteArg(row.Group))
-		}
-	}
-	return nil
 }

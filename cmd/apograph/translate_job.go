@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"apograph/internal/connect"
+	"apograph/internal/groups"
+	"apograph/ledger"
+	"apograph/translate"
+)
+
+// A translateJob is what one command line asks of `apograph translate`.
+type translateJob struct {
+	path     string // of the ledger
+	plan     translate.ResetPlan
+	groups   []string // to be read from a cluster; empty if the plan has the offsets
+	reverse  bool
+	kafkaCSV bool
+
+	reader *connect.Cluster // whose groups are read; nil if none are
+	target *connect.Cluster // nil: not at hand
+	carry  translate.Carry  // less its Target
+}
+
+func newTranslateJob(inv *invocation) (*translateJob, error) {
+	kafkaCSV, err := wantsKafkaCSV(inv)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := askedOffsets(inv)
+	if err != nil {
+		return nil, err
+	}
+	if kafkaCSV {
+		if err := plan.Validate(); err != nil {
+			return nil, usagef("these offsets cannot stand in one file for Kafka's tool: %v", err)
+		}
+	}
+	j := &translateJob{
+		path: inv.String("ledger"), plan: plan, reverse: inv.Bool("reverse"), kafkaCSV: kafkaCSV,
+		carry: translate.Carry{
+			TargetGroup:    inv.String("target-group"),
+			IncludeInexact: inv.Bool("include-inexact"),
+			AllowRewind:    inv.Bool("allow-rewind"),
+			SkipActive:     inv.Bool("skip-active"),
+			Execute:        inv.Bool("execute"),
+		},
+	}
+	if plan.Grouped && len(plan.Rows) == 0 {
+		j.groups = askedGroups(inv)
+	}
+	if err := j.findClusters(inv); err != nil {
+		return nil, err
+	}
+	if err := j.checkCarry(inv); err != nil {
+		return nil, err
+	}
+	if j.path == "" {
+		return nil, usagef("no ledger given").withHint("name its file with --ledger FILE")
+	}
+	return j, nil
+}
+
+// findClusters finds the clusters that the job needs. In reverse the groups
+// are those of the target, which is asked nothing else.
+func (j *translateJob) findClusters(inv *invocation) error {
+	target, ok, err := clusterOf(inv, "target")
+	if err != nil {
+		return err
+	}
+	if ok && !j.reverse {
+		j.target = &target
+	}
+	if len(j.groups) == 0 {
+		return nil
+	}
+	side := "source"
+	if j.reverse {
+		side = "target"
+	}
+	reader, ok, err := clusterOf(inv, side)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return usagef("--%s-bootstrap-server is needed to read what a group has committed, or --from-file", side).
+			withHint("kafka-consumer-groups --bootstrap-server HOST:PORT --group NAME --all-topics " +
+				"--reset-offsets --to-current --export --dry-run writes a file")
+	}
+	j.reader = &reader
+	return nil
+}
+
+// checkCarry refuses flags about committing that have nothing to act on, or
+// ask for what cannot be meant.
+func (j *translateJob) checkCarry(inv *invocation) error {
+	given := ""
+	for _, flag := range []string{"execute", "target-group", "skip-active", "allow-rewind"} {
+		if given == "" && inv.IsSet(flag) {
+			given = "--" + flag
+		}
+	}
+	inexact := inv.Bool("include-inexact") && !j.kafkaCSV
+	switch {
+	case given == "" && !inexact:
+	case given == "":
+		if j.target == nil || !j.plan.Grouped {
+			return usagef("--include-inexact goes with --format %s, or with groups and their target: other forms have every row", translateKafkaCSV)
+		}
+	case j.reverse:
+		return usagef("%s does not go with --reverse: offsets are committed to the target only", given)
+	case j.kafkaCSV && j.carry.Execute:
+		return usagef("--format %s writes a file for Kafka's tool to commit, and --execute commits", translateKafkaCSV)
+	case j.target == nil:
+		return usagef("%s needs the target: --target-bootstrap-server", given)
+	case !j.plan.Grouped:
+		return usagef("%s needs to know for which group: --group NAME", given)
+	case inv.IsSet("target-group") && len(askedGroups(inv)) != 1:
+		return usagef("--target-group goes with exactly one --group")
+	case inv.IsSet("target-group") && j.carry.TargetGroup == "":
+		return usagef("--target-group is empty")
+	}
+	return nil
+}
+
+// run answers the question. What concerns single groups and rows is in the
+// answer.
+func (j *translateJob) run(ctx context.Context) (*translation, error) {
+	answer := &translation{
+		envelope: newEnvelope("Translation", "translate"),
+		reverse:  j.reverse, grouped: j.plan.Grouped, carry: j.carry,
+	}
+	var reader *groups.Cluster
+	var read []translate.GroupOffsets
+	if j.reader != nil {
+		var err error
+		if reader, err = j.openReader(ctx); err != nil {
+			return nil, err
+		}
+		defer reader.Close()
+		answer.readAlias = reader.Alias
+		read = translate.ReadGroups(ctx, reader, j.groups)
+	}
+	if err := j.translate(ctx, answer, read); err != nil {
+		return nil, err
+	}
+	if reader != nil {
+		if err := translate.CheckSource(ctx, reader, answer.transfers, j.reverse); err != nil {
+			return nil, err
+		}
+	}
+	if j.target != nil {
+		if err := j.atTarget(ctx, answer); err != nil {
+			return nil, err
+		}
+	}
+	answer.fill()
+	return answer, context.Cause(ctx)
+}
+
+// open connects to one of the ledger's clusters.
+func (j *translateJob) open(ctx context.Context, c *connect.Cluster, side, id string) (*groups.Cluster, error) {
+	cluster, err := groups.Open(ctx, *c, groups.DefaultPatience)
+	if err != nil {
+		return nil, err
+	}
+	if cluster.ID != id {
+		cluster.Close()
+		return nil, usagef("the ledger is about another %s cluster: its id is %s, that of %s is %s", side, id, c.Alias, cluster.ID)
+	}
+	return cluster, nil
+}
+
+// openReader connects to the cluster whose groups are read.
+func (j *translateJob) openReader(ctx context.Context) (*groups.Cluster, error) {
+	identity, err := j.identity()
+	if err != nil {
+		return nil, err
+	}
+	if j.reverse {
+		return j.open(ctx, j.reader, "target", identity.TargetClusterID)
+	}
+	return j.open(ctx, j.reader, "source", identity.SourceClusterID)
+}
+
+// identity looks into the ledger for a moment: without it no cluster need be
+// asked.
+func (j *translateJob) identity() (ledger.Identity, error) {
+	l, err := openLedger(j.path)
+	if err != nil {
+		return ledger.Identity{}, err
+	}
+	return l.Identity(), l.Close()
+}
+
+// translate opens the ledger, translates, and closes it: before anything else
+// is asked or written, as nobody can write the ledger meanwhile.
+func (j *translateJob) translate(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
+	l, err := openLedger(j.path)
+	if err != nil {
+		return err
+	}
+	answer.Ledger = ledgerRefOf(j.path, l)
+	index := translate.NewIndex(l)
+	for _, row := range j.plan.Rows {
+		answer.transfers = append(answer.transfers, translate.NewTransfer(row, ""))
+	}
+	for _, group := range read {
+		selection := index.Select(group, j.reverse)
+		answer.transfers = append(answer.transfers, selection.Transfers...)
+		answer.read = append(answer.read, readGroup{group.Group, group.Offsets.Err, selection})
+	}
+	return errors.Join(index.Translate(ctx, answer.transfers, j.reverse), l.Close())
+}
+
+// atTarget asks the target about the answers, and commits them if that is
+// asked for.
+func (j *translateJob) atTarget(ctx context.Context, answer *translation) error {
+	target, err := j.open(ctx, j.target, "target", answer.Ledger.Flow.Target.ClusterID)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	answer.targetAlias = target.Alias
+	if err := translate.CheckTarget(ctx, target, answer.transfers); err != nil || !answer.grouped {
+		return err
+	}
+	j.carry.Target = target
+	if fault := answer.firstFault(); fault != "" {
+		j.carry.Against = fault
+	}
+	report := j.carry.Run(ctx, answer.transfers)
+	answer.carried = &report
+	return nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/internal/kafkatest"
+)
+
+// TestTranslateTargetLostTail: the target has lost what was copied.
+func TestTranslateTargetLostTail(t *testing.T) {
+	c := newGroupCase(t)
+	c.commit(c.pair.Source, "g", "orders", 1, 4)
+	c.commit(c.pair.Source, "g", "payments", 0, 4)
+	if err := c.pair.Target.LoseTail("payments", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	answer := c.translate(4, "--group", "g", "--execute")
+	answer.rows(t, "g orders-1 4->4 exact commit 4", "g payments-0 4->4 exact skip -")
+	c.has("g", "payments", 0, -1)
+}
+
+// TestTranslateBelowTargetStart: the target's retention has removed what the
+// answers were.
+func TestTranslateBelowTargetStart(t *testing.T) {
+	c := newGroupCase(t)
+	if err := c.pair.Target.DeleteRecords("orders", 1, 6); err != nil {
+		t.Fatal(err)
+	}
+	c.commit(c.pair.Source, "g", "orders", 1, 4)
+	answer := c.translate(4, "--group", "g", "--execute")
+	answer.rows(t, "g orders-1 4->6 below_target_start skip -")
+	if answer.Rows[0].Distance != 2 {
+		t.Errorf("distance %d, want 2", answer.Rows[0].Distance)
+	}
+	answer = c.translate(4, "--group", "g", "--execute", "--include-inexact")
+	answer.rows(t, "g orders-1 4->6 below_target_start commit 6")
+	c.has("g", "orders", 1, 6)
+	// Offsets without a group know it too, where the target is at hand.
+	answer = c.translate(4, "orders:1:4", "orders:1:6", "--target-bootstrap-server", c.pair.Target.Server())
+	answer.rows(t, " orders-1 4->6 below_target_start none -", " orders-1 6->6 exact none -")
+	// Everything is gone, and others have written since: that is not copied.
+	c.produce(c.pair.Target, "orders", 1, 5)
+	if err := c.pair.Target.DeleteRecords("orders", 1, 12); err != nil {
+		t.Fatal(err)
+	}
+	answer = c.translate(4, "--group", "g", "--execute", "--include-inexact", "--target-group", "other")
+	answer.rows(t, "g orders-1 4->12 below_target_start skip -")
+	c.has("other", "orders", 1, -1)
+}
+
+// TestTranslateRecreatedTopics: an offset in a topic that was created again is
+// none in the books.
+func TestTranslateRecreatedTopics(t *testing.T) {
+	for _, side := range []string{"source", "target"} {
+		t.Run(side, func(t *testing.T) {
+			c := newGroupCase(t)
+			cluster := map[string]*kafkatest.Cluster{"source": c.pair.Source, "target": c.pair.Target}[side]
+			c.commit(c.pair.Source, "g", "payments", 0, 2)
+			admin := kadm.NewClient(cluster.NewClient(t))
+			if _, err := admin.DeleteTopic(t.Context(), "orders"); err != nil {
+				t.Fatal(err)
+			}
+			if err := cluster.CreateTopic(t.Context(), "orders", 2, nil); err != nil {
+				t.Fatal(err)
+			}
+			c.commit(c.pair.Source, "g", "orders", 1, 4)
+			answer := c.translate(4, "--group", "g", "--execute", "--include-inexact")
+			answer.rows(t, "g orders-1 4->- unknown skip -", "g payments-0 2->2 exact commit 2")
+			if detail := answer.Rows[0].Detail; !strings.Contains(detail, "created again") || !strings.Contains(detail, side) {
+				t.Errorf("detail %q", detail)
+			}
+			c.has("g", "orders", 1, -1)
+		})
+	}
+}
+
+// TestTranslateMissingTargetTopic: the target has lost a topic.
+func TestTranslateMissingTargetTopic(t *testing.T) {
+	c := newGroupCase(t)
+	c.commit(c.pair.Source, "g", "orders", 1, 4)
+	if _, err := kadm.NewClient(c.pair.Target.NewClient(t)).DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	answer := c.translate(4, "--group", "g", "--execute")
+	answer.rows(t, "g orders-1 4->- unknown skip -")
+}
+
+// TestTranslateLostCoordinator: groups of other brokers are answered for, and
+// nothing is committed for any, as all were to be looked at.
+func TestTranslateLostCoordinator(t *testing.T) {
+	for _, side := range []string{"source", "target"} {
+		t.Run(side, func(t *testing.T) {
+			c := newGroupCase(t)
+			cluster := map[string]*kafkatest.Cluster{"source": c.pair.Source, "target": c.pair.Target}[side]
+			var args, lost, alive []string
+			for i := range 12 {
+				group := fmt.Sprintf("g%02d", i)
+				c.commit(c.pair.Source, group, "orders", 1, 4)
+				args = append(args, "--group", group)
+				if cluster.Fake().CoordinatorFor(group) == 1 {
+					lost = append(lost, group)
+				} else {
+					alive = append(alive, group)
+				}
+			}
+			if len(lost) == 0 || len(alive) == 0 {
+				t.Fatalf("lost %v, alive %v", lost, alive)
+			}
+			cluster.MustFault(t, kafkatest.Fault{
+				Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetFetch, Nodes: []int32{1}, Err: kerr.GroupAuthorizationFailed, Count: -1,
+			})
+			answer := c.translate(1, append(args, "--execute")...)
+			for _, row := range answer.Rows {
+				if row.Status != "exact" || row.Action != "skip" {
+					t.Errorf("%s: %s", row.short(), row.Detail)
+				}
+				c.has(row.Group, "orders", 1, -1)
+			}
+			if !strings.Contains(answer.stderr, lost[0]) {
+				t.Errorf("stderr %q lacks %s", answer.stderr, lost[0])
+			}
+			if want := map[string]int{"source": len(alive), "target": 12}[side]; len(answer.Rows) != want {
+				t.Errorf("%d rows, want %d", len(answer.Rows), want)
+			}
+			if side == "source" {
+				return
+			}
+			c.translate(1, append(args, "--execute", "--skip-active")...)
+			c.has(alive[0], "orders", 1, 4)
+			c.has(lost[0], "orders", 1, -1)
+		})
+	}
+}
+
+// TestTranslateGroupReverse reads a group on the target and says where it is on
+// the source.
+func TestTranslateGroupReverse(t *testing.T) {
+	c := newGroupCase(t)
+	c.commit(c.pair.Target, "g", "orders", 0, 25)
+	answer := c.translate(0, "--group", "g", "--reverse")
+	answer.rows(t, "g orders-0 75->25 exact none -")
+}
+
+// TestTranslateOtherCluster: the wrong clusters are refused.
+func TestTranslateOtherCluster(t *testing.T) {
+	c := newGroupCase(t)
+	c.commit(c.pair.Target, "g", "orders", 1, 4)
+	for _, args := range [][]string{
+		{"--group", "g", "--source-bootstrap-server", c.pair.Target.Server()},
+		{"orders:1:4", "--target-bootstrap-server", c.pair.Source.Server()},
+	} {
+		code, stdout, stderr := c.run(args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "another") {
+			t.Errorf("%v: exit code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+}

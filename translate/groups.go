@@ -1,0 +1,253 @@
+package translate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"apograph/internal/groups"
+	"apograph/ledger"
+)
+
+// A GroupOffsets is a consumer group and what it has committed on one cluster.
+type GroupOffsets struct {
+	groups.Group
+	Offsets groups.Offsets
+}
+
+// ReadGroups returns groups of a cluster, in the order of ids. Each has errors
+// of its own, in Err and in Offsets.Err. What an open transaction may yet commit
+// is not committed.
+func ReadGroups(ctx context.Context, c *groups.Cluster, ids []string) []GroupOffsets {
+	found, offsets := lookAt(ctx, c, ids, c.DecidedOffsets)
+	read := make([]GroupOffsets, len(ids))
+	for i, id := range ids {
+		read[i] = GroupOffsets{found[id], offsets[id]}
+		if read[i].Err != nil {
+			read[i].Offsets = groups.Offsets{} // the reason is said once
+		}
+	}
+	return read
+}
+
+// lookAt asks what groups are and what they have committed, both at once:
+// either may have to wait for a coordinator.
+func lookAt(
+	ctx context.Context, c *groups.Cluster, ids []string, read func(context.Context, []string) map[string]groups.Offsets,
+) (found map[string]groups.Group, offsets map[string]groups.Offsets) {
+	var wait sync.WaitGroup
+	wait.Go(func() { found = c.Groups(ctx, ids) })
+	offsets = read(ctx, ids)
+	wait.Wait()
+	return found, offsets
+}
+
+// A Transfer is a committed offset of a group on its way to the other cluster.
+type Transfer struct {
+	PlanRow         // the offset, and whose it is
+	Metadata string // of the commit
+
+	Answer // its translation
+
+	// TargetCommitted is what the group has committed on the target, NoOffset if
+	// that is nothing or not known.
+	TargetCommitted int64
+	Decision        groups.Decision
+
+	// Err says that something about this offset could not be learned or done.
+	Err error
+
+	topicID [16]byte // of the topic on the target, as the target says
+	gone    bool     // the target's log ends before the answer
+}
+
+// NewTransfer returns the transfer of an offset that is not yet translated.
+func NewTransfer(row PlanRow, metadata string) Transfer {
+	return Transfer{
+		PlanRow:         row,
+		Metadata:        metadata,
+		TargetCommitted: NoOffset,
+		Decision:        groups.Decision{Action: groups.None},
+	}
+}
+
+// Translate fills in the answers of transfers, in reverse from the target's
+// offsets. Errors are those of [Index.Forward].
+func (x *Index) Translate(ctx context.Context, transfers []Transfer, reverse bool) error {
+	queries := make([]Query, len(transfers))
+	for i := range transfers {
+		queries[i] = transfers[i].Query
+	}
+	answer := x.Forward
+	if reverse {
+		answer = x.Reverse
+	}
+	answers, err := answer(ctx, queries)
+	for i := range answers {
+		transfers[i].Answer = answers[i]
+	}
+	return err
+}
+
+// A Selection is what there is to translate of a group.
+type Selection struct {
+	Transfers []Transfer // by topic and partition, not yet translated
+
+	// What is left out: partitions without an offset or with a negative one,
+	// which some clients commit in place of none, and topics of which the
+	// ledger has no book.
+	Null   []groups.Partition
+	NoBook []string
+}
+
+// Select returns what there is to translate of a group that was read on the
+// source, or in reverse on the target.
+func (x *Index) Select(g GroupOffsets, reverse bool) Selection {
+	topics := x.sourceTopics
+	if reverse {
+		topics = x.targetTopics
+	}
+	var s Selection
+	partitions := slices.SortedFunc(maps.Keys(g.Offsets.At), func(a, b groups.Partition) int {
+		return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Number, b.Number))
+	})
+	for _, p := range partitions {
+		at := g.Offsets.At[p]
+		switch {
+		case !topics[p.Topic]:
+			if !slices.Contains(s.NoBook, p.Topic) {
+				s.NoBook = append(s.NoBook, p.Topic)
+			}
+		case at.At < 0:
+			s.Null = append(s.Null, p)
+		default:
+			s.Transfers = append(s.Transfers, NewTransfer(PlanRow{g.ID, Query{p.Topic, p.Number, at.At}}, at.Metadata))
+		}
+	}
+	return s
+}
+
+// CheckSource looks whether the topics of transfers are those of their books. An
+// offset in a topic that was deleted and created again means another record
+// than the books know: its answer becomes Unknown.
+func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transfer, reverse bool) error {
+	topics, err := source.Topics(ctx, topicsOf(transfers, func(t *Transfer) string { return t.Topic }))
+	if err != nil {
+		return err
+	}
+	for i := range transfers {
+		t := &transfers[i]
+		book := t.Pair.SourceTopicID
+		if reverse {
+			book = t.Pair.TargetTopicID
+		}
+		switch found := topics[t.Topic]; {
+		case t.Status == Unknown:
+		case found.Err != nil:
+			t.Err = fmt.Errorf("topic %s on %s: %w", t.Topic, source.Alias, found.Err)
+		case isOther(found.ID, book):
+			t.forget(recreated(t.Topic, source, found.ID, book), reverse)
+		}
+	}
+	return nil
+}
+
+// CheckTarget looks at the target's topics: whether they are those of the
+// books, and whether they still hold the record at which an answer is. One that
+// the target has lost at the end of its log, as after an unclean leader
+// election, keeps its status, which is about the books, and is not committed.
+// TargetOffset of a BelowTargetStart answer is the first readable offset.
+func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transfer) error {
+	names := topicsOf(transfers, func(t *Transfer) string { return t.Pair.TargetTopic })
+	topics, err := target.Topics(ctx, names)
+	if err != nil {
+		return err
+	}
+	existing := slices.DeleteFunc(names, func(name string) bool { return topics[name].Err != nil })
+	bounds, boundsErr := target.Bounds(ctx, existing)
+	for i := range transfers {
+		t := &transfers[i]
+		if t.Status == Unknown {
+			continue
+		}
+		name := t.Pair.TargetTopic
+		found := topics[name]
+		log, ok := bounds[groups.Partition{Topic: name, Number: t.Partition}]
+		switch {
+		case found.Err == groups.ErrNoTopic:
+			t.forget(fmt.Sprintf("%s has no topic %s", target.Alias, name), false)
+		case found.Err != nil:
+			t.Err = fmt.Errorf("topic %s on %s: %w", name, target.Alias, found.Err)
+		case isOther(found.ID, t.Pair.TargetTopicID):
+			t.forget(recreated(name, target, found.ID, t.Pair.TargetTopicID), false)
+		case ok && log.Err == nil:
+			t.topicID = found.ID
+			t.fit(log)
+		default:
+			t.Err = noBounds(name, t.Partition, target, log.Err, boundsErr)
+		}
+	}
+	return nil
+}
+
+func noBounds(topic string, partition int32, target *groups.Cluster, errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("bounds of %s-%d on %s: %w", topic, partition, target.Alias, err)
+		}
+	}
+	return fmt.Errorf("bounds of %s-%d on %s: there is no such partition", topic, partition, target.Alias)
+}
+
+func topicsOf(transfers []Transfer, topic func(*Transfer) string) []string {
+	names := make(map[string]bool)
+	for i := range transfers {
+		if name := topic(&transfers[i]); name != "" && transfers[i].Status != Unknown {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// isOther reports whether a topic is known to be another than that of a book.
+func isOther(found [16]byte, book ledger.TopicID) bool {
+	return found != [16]byte{} && book != ledger.TopicID{} && ledger.TopicID(found) != book
+}
+
+func recreated(topic string, on *groups.Cluster, found [16]byte, book ledger.TopicID) string {
+	return fmt.Sprintf("topic %s on %s has been created again: its id is %v, that of the book %v", topic, on.Alias, ledger.TopicID(found), book)
+}
+
+// forget takes an answer back that does not hold.
+func (t *Transfer) forget(why string, reverse bool) {
+	t.Status, t.Distance, t.Detail, t.CopiedTo = Unknown, 0, why, NoOffset
+	if reverse {
+		t.SourceOffset = NoOffset
+	} else {
+		t.TargetOffset = NoOffset
+	}
+}
+
+// fit compares an answer with the bounds of the target's log. One below it
+// moves up to the first offset that can be read.
+func (t *Transfer) fit(log groups.Bounds) {
+	detail := ""
+	switch {
+	case t.TargetOffset > log.End:
+		t.gone = true
+		detail = fmt.Sprintf("the target's log ends at %d: it has lost records that were copied", log.End)
+	case t.TargetOffset < log.Start && t.Status != BeyondCopied:
+		detail = fmt.Sprintf("the target has removed what was below its log start offset %d", log.Start)
+		t.Status, t.Distance, t.TargetOffset = BelowTargetStart, log.Start-t.TargetOffset, log.Start
+	default:
+		return
+	}
+	if t.Detail != "" {
+		detail = t.Detail + "; " + detail
+	}
+	t.Detail = detail
+}
