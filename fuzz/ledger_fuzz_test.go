@@ -91,7 +91,10 @@ func ledgerAnswers(path string) (string, error) {
 	}
 	defer l.Close()
 	var answers strings.Builder
-	fmt.Fprintln(&answers, l.Identity(), l.Scope())
+	fmt.Fprintln(&answers, l.Identity(), l.Scope(), l.Orders(), l.Stops())
+	if err := flowAnswers(l, &answers); err != nil {
+		return "", err
+	}
 	for _, p := range l.Pairs() {
 		fmt.Fprintln(&answers, p.ID, p.SourceTopic, p.Partition, p.Closed != nil, l.Producers(p.ID), l.Committed(p.ID), l.Totals(p.ID), l.State(p.ID))
 		for e, err := range l.Entries(p.ID, 0) {
@@ -111,7 +114,28 @@ func ledgerAnswers(path string) (string, error) {
 	return answers.String(), nil
 }
 
-// writeLedger appends to every open pair, and commits.
+// flowAnswers adds what the file says of topics that were seen or made.
+func flowAnswers(l *ledger.Ledger, answers *strings.Builder) error {
+	for s, err := range l.SeenTopics() {
+		if err != nil {
+			return err
+		}
+		again, ok, err := l.SeenTopic(s.Name, s.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(answers, "%+v %t\n", again, ok)
+	}
+	for _, name := range []string{"a.older", "a.orders", "a.pay"} {
+		for i := range byte(8) {
+			settings, ok := l.MadeTopic(name, ledger.TopicID{i})
+			fmt.Fprintln(answers, name, i, ok, settings)
+		}
+	}
+	return nil
+}
+
+// writeLedger appends to every open pair, writes beside them, and commits.
 func writeLedger(t *testing.T, path string) {
 	t.Helper()
 	l, err := ledger.Open(path, ledger.Options{})
@@ -129,8 +153,14 @@ func writeLedger(t *testing.T, path string) {
 			mustBeDamage(t, err)
 		}
 	}
-	if err := l.Commit(); err != nil {
-		mustBeDamage(t, err)
+	for _, err := range []error{
+		l.Commit(),
+		l.SeeTopics([]ledger.SeenTopic{{Name: "new", ID: ledger.TopicID{77}, Partitions: 3, FromStart: true}}),
+		l.SetMade("a.new", ledger.TopicID{78}, map[string]string{"retention.ms": "1"}),
+	} {
+		if err != nil {
+			mustBeDamage(t, err)
+		}
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

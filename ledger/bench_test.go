@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -196,20 +197,6 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkSeeTopics looks up 50,000 topics that are all known, as a flow does
-// each time it looks what there is.
-func BenchmarkSeeTopics(b *testing.B) {
-	l := mustCreate(b)
-	topics := manyTopics(50_000)
-	mustSee(b, l, topics...)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N {
-		mustSee(b, l, topics...)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(topics)), "ns/topic")
-}
-
 func BenchmarkDigestAdd(b *testing.B) {
 	var d Digest
 	for i := range b.N {
@@ -218,4 +205,63 @@ func BenchmarkDigestAdd(b *testing.B) {
 	if !d.Valid() {
 		b.Fatal(d)
 	}
+}
+
+// BenchmarkSeeTopics is a survey of 50,000 topics: of which all are known, or
+// all but one; and of one that is known it asks when.
+func BenchmarkSeeTopics(b *testing.B) {
+	topics := manyTopics(50_000)
+	l := mustCreate(b)
+	mustSee(b, l, topics...)
+	b.Run("known", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			mustSee(b, l, topics...)
+		}
+	})
+	b.Run("one-new", func(b *testing.B) {
+		from := written(l)
+		more := append(slices.Clone(topics), SeenTopic{})
+		for i := range b.N {
+			more[len(topics)].Name = fmt.Sprintf("new-%d-%d", b.N, i)
+			mustSee(b, l, more...)
+		}
+		b.ReportMetric(float64(written(l)-from)/float64(b.N), "bytes/commit")
+	})
+	b.Run("lookup", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			s := &topics[i%len(topics)]
+			if got, ok, err := l.SeenTopic(s.Name, s.ID); !ok || err != nil || got != *s {
+				b.Fatal(got, ok, err)
+			}
+		}
+	})
+}
+
+// BenchmarkMadeTopic asks for, and changes, the settings of one of 10,000 topics
+// that the flow made.
+func BenchmarkMadeTopic(b *testing.B) {
+	l := mustCreate(b)
+	topics := manyTopics(10_000)
+	for i, s := range topics[:len(topics)-1] { // all but one as SetMade would
+		key := topicKey(s.Name, s.ID)
+		l.flow.noteMade(key, madeValue(key, madePointer(s, manySettings(i)))[checksumSize:])
+	}
+	b.Run("get", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			if got, ok := l.MadeTopic("", topics[i%(len(topics)-1)].ID); !ok || len(got) != 8 {
+				b.Fatal(got, ok)
+			}
+		}
+	})
+	b.Run("set", func(b *testing.B) {
+		last := topics[len(topics)-1]
+		for i := range b.N {
+			if err := l.SetMade(last.Name, last.ID, manySettings(b.N+i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -273,8 +273,8 @@ func (c *checker) flow() error {
 	if c.format < formatFlow {
 		return nil
 	}
-	wanted := map[string]int{bucketTopics: c.books.topics, bucketOrders: c.books.orders, bucketStops: c.books.stops}
-	v := &flowVisitor{seen: func(*SeenTopic) {}, order: func(*Order) {}, stop: func(*Stop) {}}
+	wanted := c.books.byBucket()
+	v := &flowVisitor{seen: func(*SeenTopic) {}, order: func(*Order) {}, stop: func(*Stop) {}, made: func(_, _ []byte) {}}
 	for _, bucket := range flowBuckets() {
 		count, err := c.values(bucket, func(key, payload []byte) error { return v.value(bucket, key, payload) })
 		if err != nil {

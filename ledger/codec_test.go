@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -277,6 +278,49 @@ func TestRecordRoundTrips(t *testing.T) {
 	}
 }
 
+// TestFlowVectors: values beside the pairs as the format describes them, byte by
+// byte.
+func TestFlowVectors(t *testing.T) {
+	id := TopicID{1, 15: 2}
+	zero := string(make([]byte, 16))
+	for _, tt := range []struct {
+		seen SeenTopic
+		key  string
+		want string
+	}{
+		{SeenTopic{Name: "t", ID: id, SeenMillis: 3, Partitions: 200, FromStart: true}, string(id[:]), "\x01\x01t\x06\xc8\x01"},
+		{SeenTopic{Name: "t", SeenMillis: 64}, zero + "t", "\x00\x80\x01\x00"},
+	} {
+		key := topicKey(tt.seen.Name, tt.seen.ID)
+		if got := mustUnseal(t, bucketTopics, key, seenValue(key, &tt.seen)); string(key) != tt.key || string(got) != tt.want {
+			t.Errorf("%+v is %q under %q, want %q under %q", tt.seen, got, key, tt.want, tt.key)
+		}
+		if got, err := decodeSeen([]byte(tt.key), []byte(tt.want)); err != nil || got != tt.seen {
+			t.Errorf("%q is %+v, %v", tt.want, got, err)
+		}
+	}
+	for _, tt := range []struct {
+		made madeTopic
+		key  string
+		want string
+	}{
+		{madeTopic{name: "t", id: id, settings: []setting{{"k", "v"}, {"l", ""}}}, string(id[:]), "\x00\x01t\x02\x01k\x01v\x01l\x00"},
+		{madeTopic{name: "t"}, zero + "t", "\x00\x00"},
+	} {
+		key := topicKey(tt.made.name, tt.made.id)
+		if got := mustUnseal(t, bucketMade, key, madeValue(key, &tt.made)); string(key) != tt.key || string(got) != tt.want {
+			t.Errorf("%+v is %q under %q, want %q under %q", tt.made, got, key, tt.want, tt.key)
+		}
+		if got, err := decodeMade([]byte(tt.key), []byte(tt.want)); err != nil || fmt.Sprint(got) != fmt.Sprint(tt.made) {
+			t.Errorf("%q is %+v, %v", tt.want, got, err)
+		}
+	}
+	counts := flowCounts{topics: 1, orders: 2, stops: 3, made: 300}
+	if got := mustUnseal(t, bucketMeta, []byte(metaBooks), flowCountsValue(counts)); string(got) != "\x00\x01\x02\x03\xac\x02" {
+		t.Errorf("books are %q", got)
+	}
+}
+
 // copyRecord returns the record as a text, to compare.
 func (p *pairRecord) copyRecord() string {
 	closing := *p.Closed
@@ -332,11 +376,13 @@ func TestRecordsRefuse(t *testing.T) {
 		"format":   {formatValue(), func(b []byte) error { _, err := decodeFormat(b); return err }},
 		"journal": {appendJournal(newValue(0), startMillis, []section{{id: 3, state: &unknown}}),
 			func(b []byte) error { _, err := decodeJournal(b); return err }},
-		"books": {flowCountsValue(flowCounts{1, 2, 3}), func(b []byte) error { _, err := decodeFlowCounts(b); return err }},
-		"topic": {seenValue(seenKey(&SeenTopic{ID: TopicID{1}}), &SeenTopic{Name: "t", ID: TopicID{1}}),
+		"books": {flowCountsValue(flowCounts{1, 2, 3, 4}), func(b []byte) error { _, err := decodeFlowCounts(b); return err }},
+		"topic": {seenValue(topicKey("", TopicID{1}), &SeenTopic{Name: "t", ID: TopicID{1}, Partitions: 3}),
 			func(b []byte) error { _, err := decodeSeen((&TopicID{1})[:], b); return err }},
 		"order": {orderValue(nil, &Order{Skip: Range{5, 9}, Reason: "r", By: "me", Paused: true}),
 			func(b []byte) error { _, err := decodeOrder(partitionKey(partition{"t", 3}), b); return err }},
+		"made": {madeValue(topicKey("", TopicID{1}), &madeTopic{name: "t", id: TopicID{1}, settings: []setting{{"k", "v"}, {"l", ""}}}),
+			func(b []byte) error { _, err := decodeMade((&TopicID{1})[:], b); return err }},
 		"stop": {stopValue(nil, &Stop{Offset: 7, Reason: "r", Detail: "d", Tries: 1}),
 			func(b []byte) error { _, err := decodeStop(partitionKey(partition{"t", 3}), b); return err }},
 	}

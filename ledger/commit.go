@@ -36,6 +36,7 @@ type task struct {
 	scope   *Scope
 	see     []SeenTopic // that are not in the file
 	order   *Order
+	made    *madeChange
 }
 
 // A commit is the plan of one transaction. Building it changes nothing that

@@ -22,7 +22,8 @@ import (
 // linked to path: whenever the process dies, path names a complete ledger or
 // nothing. What it may leave behind are files named path with ".new-" and
 // random digits, which nobody reads. A file that is there already is never
-// replaced: that is ErrExist.
+// replaced: that is ErrExist, or a
+// [*NotAFileError] for what is no file.
 func Create(path string, id Identity, o Options) (*Ledger, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
@@ -32,8 +33,8 @@ func Create(path string, id Identity, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("create ledger %s: %w", path, err)
 	}
 	// Looked up first, for the common case; the link below is what decides.
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("create ledger %s: %w", path, ErrExist)
+	if err := refuseTaken(path); err != nil {
+		return nil, fmt.Errorf("create ledger %s: %w", path, err)
 	}
 	if err := createFile(path, &id, o.Now()); err != nil {
 		return nil, fmt.Errorf("create ledger %s: %w", path, err)

@@ -19,6 +19,7 @@ func answers(l *Ledger) map[string]any {
 		"identity": l.Identity(), "scope": fmt.Sprint(l.Scope()), "time": l.CommitTime().UnixMilli(), "pairs": len(l.Pairs()),
 	}
 	all["topics"], all["orders"], all["stops"] = seenListed(l), fmt.Sprint(l.Orders()), fmt.Sprint(l.Stops())
+	all["made"] = fmt.Sprint(madeOf(l))
 	for _, p := range l.Pairs() {
 		closed := p.Closed != nil
 		p.Closed = nil

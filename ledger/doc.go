@@ -9,8 +9,9 @@
 // Every offset lies in exactly one tile ([Tile]) that says what became of it.
 //
 // Beside the pairs a ledger remembers what a flow must know that lives for
-// years: the topics it has seen ([SeenTopic]), what people told it to do
-// ([Order]), and why a partition cannot go on ([Stop]).
+// years: the topics it has seen ([SeenTopic]), those that it made, with their
+// settings ([Ledger.MadeTopic]), what people told it to do ([Order]), and why a
+// partition cannot go on ([Stop]).
 //
 // # What a ledger proves
 //

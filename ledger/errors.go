@@ -41,6 +41,29 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("ledger %s is in use by process %d", e.Path, e.PID)
 }
 
+// A NotAFileError says that a path names something that is there and can be no
+// ledger, as it is no regular file. It was neither opened nor changed: opening a
+// named pipe would wait until somebody writes into it.
+type NotAFileError struct {
+	Path string
+	Mode fs.FileMode // type and permissions, links followed
+}
+
+func (e *NotAFileError) Error() string {
+	kind := "something else"
+	for _, k := range []struct {
+		bit  fs.FileMode
+		name string
+	}{
+		{fs.ModeDir, "a directory"}, {fs.ModeNamedPipe, "a named pipe"}, {fs.ModeSocket, "a socket"}, {fs.ModeDevice, "a device"},
+	} {
+		if e.Mode&k.bit != 0 {
+			kind = k.name
+		}
+	}
+	return fmt.Sprintf("ledger %s is %s, not a file", e.Path, kind)
+}
+
 // A CorruptError says that the file fails an integrity check. Nothing was
 // written to it.
 type CorruptError struct {

@@ -142,7 +142,7 @@ func TestSabotageOfEveryLaw(t *testing.T) {
 	for _, law := range []string{
 		lawMeta, lawStructure, lawBuckets, lawKeys, lawChecksum, lawEncoding, lawTile, lawDigest, lawAttributes, lawPair, lawTiling,
 		lawBeforeStart, lawTotals, lawIndex, lawJournal, lawOpening, lawGeneration, lawClosing, lawProducers, lawState,
-		lawTopics, lawOrders, lawStops,
+		lawTopics, lawMade, lawOrders, lawStops,
 	} {
 		if !broken[law] {
 			t.Errorf("nothing breaks law %s", law)
@@ -187,7 +187,7 @@ func fixtureSabotages() []sabotage {
 	kept := []string{
 		"empty", "meta-1", "free-and-used", "flipped-byte", "unknown-flag", "moved-value", "missing-page", "overlap", "totals",
 		"index-missing", "journal-hole", "opened-twice", "closed-elsewhere",
-		"topic-nameless", "topic-lost", "skip-without-reason", "order-of-nothing", "order-lost", "stop-without-reason", "stop-lost",
+		"topic-nameless", "topic-lost", "made-unsorted", "made-lost", "skip-without-reason", "order-of-nothing", "order-lost", "stop-without-reason", "stop-lost",
 		"half-format-1",
 	}
 	chosen := slices.DeleteFunc(sabotages(), func(s sabotage) bool { return !slices.Contains(kept, s.name) })

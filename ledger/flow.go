@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -15,13 +16,14 @@ import (
 const maxTopic = 249
 
 // flowBooks is what a Ledger keeps in memory of the books beside the pairs:
-// the topics that were seen, the orders and the stops. All of it is guarded by
-// Ledger.mu.
+// the topics that were seen, those that the flow made, the orders and the stops.
+// All of it is guarded by Ledger.mu.
 type flowBooks struct {
 	// Identities of the topics in the file; the rest of them is only there.
 	seenIDs   map[TopicID]struct{}
 	seenNames map[string]struct{} // of those without an id
 
+	made   map[string][]byte   // payloads in the file, by key; never changed
 	orders map[partition]Order // in the file
 	stops  map[partition]*stop
 	news   []partition // keys of stops that are to be committed
@@ -32,6 +34,7 @@ func newFlowBooks() flowBooks {
 	return flowBooks{
 		seenIDs:   make(map[TopicID]struct{}),
 		seenNames: make(map[string]struct{}),
+		made:      make(map[string][]byte),
 		orders:    make(map[partition]Order),
 		stops:     make(map[partition]*stop),
 	}
@@ -39,20 +42,25 @@ func newFlowBooks() flowBooks {
 
 // flowCounts says how many values the buckets of the books beside the pairs
 // have, so that one that went missing is noticed.
-type flowCounts struct{ topics, orders, stops int }
+type flowCounts struct{ topics, orders, stops, made int }
 
 func flowCountsValue(c flowCounts) []byte {
 	b := binary.AppendUvarint(newValue(16), 0) // flags
-	for _, n := range []int{c.topics, c.orders, c.stops} {
+	for _, n := range []int{c.topics, c.orders, c.stops, c.made} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return seal(bucketMeta, []byte(metaBooks), b)
 }
 
+// byBucket returns the counts by the names of the buckets.
+func (c flowCounts) byBucket() map[string]int {
+	return map[string]int{bucketTopics: c.topics, bucketOrders: c.orders, bucketStops: c.stops, bucketMade: c.made}
+}
+
 func decodeFlowCounts(payload []byte) (c flowCounts, err error) {
 	r := wireReader{b: payload}
 	r.flags(0)
-	for _, n := range []*int{&c.topics, &c.orders, &c.stops} {
+	for _, n := range []*int{&c.topics, &c.orders, &c.stops, &c.made} {
 		*n = int(r.below(math.MaxInt32))
 	}
 	return c, r.end("books")
@@ -108,7 +116,9 @@ func timeFault(millis int64) string {
 }
 
 // flowNews reports whether the commit changes a book beside the pairs.
-func (c *commit) flowNews() bool { return len(c.see) > 0 || c.order != nil || len(c.stops) > 0 }
+func (c *commit) flowNews() bool {
+	return len(c.see) > 0 || c.order != nil || c.made != nil || len(c.stops) > 0
+}
 
 // countFlow says what the books hold after the commit. The caller holds l.mu,
 // and has taken the stops.
@@ -118,6 +128,10 @@ func (c *commit) countFlow(f *flowBooks) {
 	if c.order != nil {
 		_, had := f.orders[c.order.partition()]
 		c.counts.orders += change01(had, !c.order.empty())
+	}
+	if c.made != nil {
+		_, had := f.made[string(c.made.key)]
+		c.counts.made += change01(had, true)
 	}
 	for _, ch := range c.stops {
 		c.counts.stops += change01(f.stops[ch.partition].stored, ch.stop != nil)
@@ -149,12 +163,15 @@ func (c *commit) writeFlow(tx *bbolt.Tx) error {
 		}
 	}
 	for i := range c.see {
-		key := seenKey(&c.see[i])
+		key := topicKey(c.see[i].Name, c.see[i].ID)
 		if err := putAnywhere(tx, bucketTopics, key, seenValue(key, &c.see[i])); err != nil {
 			return err
 		}
 	}
 	if err := c.writeOrder(tx); err != nil {
+		return err
+	}
+	if err := c.made.write(tx); err != nil {
 		return err
 	}
 	for _, ch := range c.stops {
@@ -192,6 +209,9 @@ func (l *Ledger) publishFlow(c *commit) {
 	if c.order != nil {
 		l.flow.noteOrder(c.order)
 	}
+	if c.made != nil {
+		l.flow.noteMade(c.made.key, c.made.payload())
+	}
 	for _, ch := range c.stops {
 		l.flow.publishStop(ch)
 	}
@@ -205,26 +225,20 @@ func (l *Ledger) loadFlow(t *tree) error {
 	if err := loadKey(t, metaBooks, decodeFlowCounts, &l.flow.counts); err != nil {
 		return err
 	}
-	counts := flowCounts{}
-	err := t.flowValues(&flowVisitor{
-		seen:  func(s *SeenTopic) { counts.topics++; l.flow.noteSeen(s) },
-		order: func(o *Order) { counts.orders++; l.flow.noteOrder(o) },
+	got, err := t.flowValues(&flowVisitor{
+		seen:  l.flow.noteSeen,
+		order: l.flow.noteOrder,
 		stop: func(s *Stop) {
-			counts.stops++
 			l.flow.stops[s.partition()] = &stop{now: s, stored: true}
 		},
+		made: func(key, payload []byte) { l.flow.noteMade(key, bytes.Clone(payload)) },
 	})
 	if err != nil {
 		return err
 	}
-	want := l.flow.counts
-	for _, n := range []struct {
-		bucket    string
-		got, want int
-	}{
-		{bucketTopics, counts.topics, want.topics}, {bucketOrders, counts.orders, want.orders}, {bucketStops, counts.stops, want.stops},
-	} {
-		if err := wantValues(n.bucket, n.got, n.want); err != nil {
+	want := l.flow.counts.byBucket()
+	for _, bucket := range flowBuckets() {
+		if err := wantValues(bucket, got[bucket], want[bucket]); err != nil {
 			return err
 		}
 	}
@@ -236,20 +250,23 @@ type flowVisitor struct {
 	seen  func(*SeenTopic)
 	order func(*Order)
 	stop  func(*Stop)
+	made  func(key, payload []byte) // of a madeTopic; the file's memory
 }
 
 // flowValues calls v with every value of the books beside the pairs, up to the
-// first one that breaks a law.
-func (t *tree) flowValues(v *flowVisitor) error {
+// first one that breaks a law. It returns how many each bucket has.
+func (t *tree) flowValues(v *flowVisitor) (counts map[string]int, err error) {
+	counts = make(map[string]int)
 	for _, bucket := range flowBuckets() {
 		err := t.values(bucket, func(key, payload []byte) error {
+			counts[bucket]++
 			return damageIn(bucket, key, v.value(bucket, key, payload))
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return counts, nil
 }
 
 // value decodes a value of one of the books beside the pairs, checks its laws
@@ -266,6 +283,12 @@ func (v *flowVisitor) value(bucket string, key, payload []byte) error {
 		o, err := decodeOrder(key, payload)
 		if err == nil {
 			v.order(&o)
+		}
+		return err
+	case bucketMade:
+		_, err := decodeMade(key, payload)
+		if err == nil {
+			v.made(key, payload)
 		}
 		return err
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,27 +15,20 @@ import (
 // A flowModel is what a ledger must hold beside the pairs, as plain maps.
 type flowModel struct {
 	topics map[string]SeenTopic // by id, or by name
+	made   map[string]madeTopic // the same
 	orders map[string]Order     // by topic and partition
 	stops  map[string]Stop
 }
 
 func (m flowModel) clone() flowModel {
-	c := flowModel{map[string]SeenTopic{}, map[string]Order{}, map[string]Stop{}}
-	for k, v := range m.topics {
-		c.topics[k] = v
-	}
-	for k, v := range m.orders {
-		c.orders[k] = v
-	}
-	for k, v := range m.stops {
-		c.stops[k] = v
-	}
-	return c
+	return flowModel{maps.Clone(m.topics), maps.Clone(m.made), maps.Clone(m.orders), maps.Clone(m.stops)}
 }
 
 // text returns what flowOf must return.
 func (m flowModel) text() string {
 	topics, orders, stops := []SeenTopic{}, []Order(nil), []Stop{}
+	made := slices.Collect(maps.Values(m.made))
+	slices.SortFunc(made, func(a, b madeTopic) int { return strings.Compare(a.name+string(a.id[:]), b.name+string(b.id[:])) })
 	for _, s := range m.topics {
 		topics = append(topics, s)
 	}
@@ -51,7 +45,7 @@ func (m flowModel) text() string {
 	slices.SortFunc(stops, func(a, b Stop) int {
 		return strings.Compare(a.SourceTopic, b.SourceTopic)*10 + int(a.Partition-b.Partition)
 	})
-	return formatRecord(topics, orders, stops)
+	return formatRecord(topics, made, orders, stops)
 }
 
 // A flowWorld is a ledger and what it must hold beside the pairs: now, and
@@ -71,7 +65,7 @@ func TestFlowHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			w := &flowWorld{t: t, rand: rand.New(rand.NewPCG(seed, 21)), l: mustOpen(t, copyOfFormat(t, 1))}
-			w.now = flowModel{map[string]SeenTopic{}, map[string]Order{}, map[string]Stop{}}
+			w.now = flowModel{map[string]SeenTopic{}, map[string]madeTopic{}, map[string]Order{}, map[string]Stop{}}
 			w.durable = w.now.clone()
 			for range 200 {
 				w.step()
@@ -86,7 +80,7 @@ func TestFlowHistories(t *testing.T) {
 func (w *flowWorld) step() {
 	topic, partition := fmt.Sprintf("t%d", w.rand.IntN(4)), int32(w.rand.IntN(4)-1)
 	key := fmt.Sprint(topic, " ", partition)
-	switch w.rand.IntN(10) {
+	switch w.rand.IntN(12) {
 	case 0, 1:
 		w.see(topic)
 	case 2, 3:
@@ -106,7 +100,9 @@ func (w *flowWorld) step() {
 	case 8:
 		w.l = reopen(w.t, w.l)
 		w.now = w.durable.clone()
-	case 9:
+	case 9, 10:
+		w.makeTopic(topic)
+	default:
 		if got, want := flowOf(w.t, crashed(w.t, w.l)), w.durable.text(); got != want {
 			w.t.Fatalf("after a crash: %s, want %s", got, want)
 		}
@@ -114,14 +110,38 @@ func (w *flowWorld) step() {
 }
 
 func (w *flowWorld) see(topic string) {
-	s := SeenTopic{Name: topic, ID: TopicID{byte(w.rand.IntN(6))}, SeenMillis: 1 + w.rand.Int64N(99)}
-	known := fmt.Sprint("id ", s.ID)
-	if s.ID == (TopicID{}) {
-		known = "name " + topic
-	}
+	s := SeenTopic{Name: topic, ID: TopicID{byte(w.rand.IntN(6))}, SeenMillis: 1 + w.rand.Int64N(99),
+		Partitions: w.rand.Int32N(400), FromStart: w.rand.IntN(2) == 0}
+	known := knownBy(topic, s.ID)
 	mustSee(w.t, w.l, s)
 	if _, ok := w.now.topics[known]; !ok {
 		w.now.topics[known] = s
+		w.durable = w.now.clone()
+	}
+	if got, ok, err := w.l.SeenTopic(topic, s.ID); err != nil || !ok || got != w.now.topics[known] {
+		w.t.Fatalf("SeenTopic = %+v, %t, %v, want %+v", got, ok, err, w.now.topics[known])
+	}
+}
+
+// knownBy returns what a topic is known by.
+func knownBy(topic string, id TopicID) string {
+	if id == (TopicID{}) {
+		return "name " + topic
+	}
+	return fmt.Sprint("id ", id)
+}
+
+func (w *flowWorld) makeTopic(topic string) {
+	m := madeTopic{name: topic, id: TopicID{byte(w.rand.IntN(6))}}
+	for _, key := range []string{"a", "b", "cleanup.policy"} {
+		if w.rand.IntN(2) == 0 {
+			m.settings = append(m.settings, setting{key, strings.Repeat("v", w.rand.IntN(3)*600)})
+		}
+	}
+	mustMake(w.t, w.l, m)
+	known := knownBy(topic, m.id)
+	if fmt.Sprint(w.now.made[known]) != fmt.Sprint(m) {
+		w.now.made[known] = m
 		w.durable = w.now.clone()
 	}
 }
@@ -185,6 +205,7 @@ func writeFlowAlong(t *testing.T, l *Ledger, w, rounds int) {
 			l.ClearStop(topic, int32(i%3)),
 			l.SeeTopics([]SeenTopic{{Name: topic, ID: TopicID{byte(w), byte(i)}}, {Name: "shared", ID: TopicID{99, byte(i)}}}),
 			l.SetOrder(Order{SourceTopic: topic, Partition: int32(i % 5), Paused: i%2 == 0}),
+			l.SetMade(topic, TopicID{byte(w), byte(i % 7)}, map[string]string{"k": topic}),
 		)
 		if err != nil || !l.TopicSeen("shared", TopicID{99, byte(i)}) {
 			t.Errorf("round %d: %v", i, err)
@@ -202,6 +223,14 @@ func readFlowAlong(t *testing.T, l *Ledger, rounds int) {
 			}
 		}
 		_, _, _ = l.Orders(), l.Stops(), l.Identity()
+		for i := range byte(7) {
+			if settings, ok := l.MadeTopic("t0", TopicID{0, i}); ok && settings["k"] != "t0" {
+				t.Errorf("made with %v", settings)
+			}
+			if s, ok, err := l.SeenTopic("", TopicID{99, i}); err != nil || ok && s.Name != "shared" {
+				t.Errorf("seen as %+v, %v", s, err)
+			}
+		}
 	}
 }
 

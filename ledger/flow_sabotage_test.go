@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -50,8 +51,19 @@ func (e *editor) copyTo(bucket string, from, to []byte) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	*map[string]*int{bucketTopics: &c.topics, bucketOrders: &c.orders, bucketStops: &c.stops}[bucket]++
+	*map[string]*int{bucketTopics: &c.topics, bucketOrders: &c.orders, bucketStops: &c.stops, bucketMade: &c.made}[bucket]++
 	e.put(bucketMeta, []byte(metaBooks), flowCountsValue(c))
+}
+
+// editMade writes what is known of the made topic with an id anew.
+func (e *editor) editMade(id TopicID, edit func(*madeTopic)) {
+	e.t.Helper()
+	m, err := decodeMade(id[:], e.payload(bucketMade, id[:]))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	edit(&m)
+	e.put(bucketMade, id[:], madeValue(id[:], &m))
 }
 
 // flowSabotages returns ways to break the laws of the books beside the pairs.
@@ -86,7 +98,18 @@ func flowSabotages() []sabotage {
 			e.seal(bucketTopics, (&TopicID{4})[:], append(e.payload(bucketTopics, (&TopicID{4})[:]), 0))
 		}),
 	}
-	all = append(all, orderSabotages(orders1)...)
+	all = append(all,
+		edited("topic-flag", lawEncoding, bucketTopics, func(e *editor) {
+			b := e.payload(bucketTopics, (&TopicID{4})[:])
+			b[0] |= 2
+			e.seal(bucketTopics, (&TopicID{4})[:], b)
+		}),
+		edited("topic-partitions", lawEncoding, bucketTopics, func(e *editor) {
+			b := e.payload(bucketTopics, (&TopicID{4})[:])
+			b = append(b[:len(b)-2], 0x80, 0x80, 0x80, 0x80, 0x08) // 2^31
+			e.seal(bucketTopics, (&TopicID{4})[:], b)
+		}))
+	all = append(append(all, madeSabotages()...), orderSabotages(orders1)...)
 	all = append(all,
 		edited("stop-without-reason", lawStops, bucketStops, func(e *editor) { e.editStop(pay0, func(s *Stop) { s.Reason = "" }) }),
 		edited("stop-tries", lawStops, bucketStops, func(e *editor) { e.editStop(pay0, func(s *Stop) { s.SinceMillis = maxMillis + 1 }) }),
@@ -108,7 +131,7 @@ func flowSabotages() []sabotage {
 		edited("half-format-1-key", lawKeys, bucketMeta, func(e *editor) {
 			e.seal(bucketMeta, []byte(metaFormat), []byte{0, 1})
 		}),
-		edited("format-2-without-books", lawBuckets, bucketOrders, func(e *editor) {
+		edited("format-2-without-books", lawBuckets, bucketMade, func(e *editor) {
 			for _, name := range flowBuckets() {
 				if err := e.tx.DeleteBucket([]byte(name)); err != nil {
 					e.t.Fatal(err)
@@ -117,6 +140,54 @@ func flowSabotages() []sabotage {
 		}),
 	)
 	return all
+}
+
+func madeSabotages() []sabotage {
+	key := (&TopicID{2})[:]
+	setting0 := func(edit func(*setting)) func(e *editor) {
+		return func(e *editor) { e.editMade(TopicID{2}, func(m *madeTopic) { edit(&m.settings[0]) }) }
+	}
+	return []sabotage{
+		edited("made-nameless", lawMade, bucketMade, func(e *editor) { e.editMade(TopicID{2}, func(m *madeTopic) { m.name = "" }) }),
+		edited("made-name-too-long", lawMade, bucketMade, func(e *editor) {
+			e.editMade(TopicID{2}, func(m *madeTopic) { m.name = strings.Repeat("x", maxTopic+1) })
+		}),
+		edited("made-unsorted", lawMade, bucketMade, func(e *editor) {
+			e.editMade(TopicID{2}, func(m *madeTopic) { m.settings[0], m.settings[1] = m.settings[1], m.settings[0] })
+		}),
+		edited("made-twice", lawMade, bucketMade, func(e *editor) {
+			e.editMade(TopicID{2}, func(m *madeTopic) { m.settings[1].key = m.settings[0].key })
+		}),
+		edited("made-without-key", lawMade, bucketMade, setting0(func(s *setting) { s.key = "" })),
+		edited("made-key-too-long", lawEncoding, bucketMade, setting0(func(s *setting) { s.key = strings.Repeat("a", maxSettingKey+1) })),
+		edited("made-value-too-long", lawEncoding, bucketMade, setting0(func(s *setting) { s.value = strings.Repeat("v", maxSettingValue+1) })),
+		edited("made-too-many", lawEncoding, bucketMade, func(e *editor) {
+			e.editMade(TopicID{2}, func(m *madeTopic) {
+				m.settings = nil
+				for i := range maxSettings + 1 {
+					m.settings = append(m.settings, setting{fmt.Sprintf("%03d", i), ""})
+				}
+			})
+		}),
+		edited("made-lost", lawKeys, bucketMade, func(e *editor) { e.remove(bucketMade, key) }),
+		edited("made-key", lawKeys, bucketMade, func(e *editor) { e.seal(bucketMade, append((&TopicID{9})[:], 'x'), nil) }),
+		edited("made-moved", lawChecksum, bucketMade, func(e *editor) {
+			value := e.tx.Bucket([]byte(bucketMade)).Get(key)
+			e.put(bucketMade, (&TopicID{5})[:], bytes.Clone(value))
+		}),
+		edited("made-of-topics", lawChecksum, bucketMade, func(e *editor) {
+			value := e.tx.Bucket([]byte(bucketTopics)).Get((&TopicID{4})[:])
+			e.put(bucketMade, (&TopicID{4})[:], bytes.Clone(value))
+		}),
+		edited("made-flag", lawEncoding, bucketMade, func(e *editor) {
+			b := e.payload(bucketMade, key)
+			b[0] |= 1
+			e.seal(bucketMade, key, b)
+		}),
+		edited("made-longer", lawEncoding, bucketMade, func(e *editor) {
+			e.seal(bucketMade, key, append(e.payload(bucketMade, key), 0))
+		}),
+	}
 }
 
 func orderSabotages(of partition) []sabotage {
@@ -162,7 +233,7 @@ func TestEveryFlowLaw(t *testing.T) {
 	for _, s := range flowSabotages() {
 		broken[s.law] = true
 	}
-	for _, law := range []string{lawTopics, lawOrders, lawStops, lawKeys, lawChecksum, lawEncoding, lawBuckets} {
+	for _, law := range []string{lawTopics, lawMade, lawOrders, lawStops, lawKeys, lawChecksum, lawEncoding, lawBuckets} {
 		if !broken[law] {
 			t.Errorf("nothing breaks law %s", law)
 		}

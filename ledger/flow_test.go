@@ -16,7 +16,7 @@ import (
 // flowOf returns all that a ledger holds beside the pairs, as a text.
 func flowOf(t testing.TB, l *Ledger) string {
 	t.Helper()
-	return formatRecord(seenOf(t, l), l.Orders(), l.Stops())
+	return formatRecord(seenOf(t, l), madeOf(l), l.Orders(), l.Stops())
 }
 
 // seenOf returns the topics of a ledger by name and id.
@@ -148,7 +148,7 @@ func TestTopicsThatCannotBe(t *testing.T) {
 	l := mustCreate(t)
 	for _, s := range []SeenTopic{
 		{Name: ""}, {Name: "", ID: TopicID{9}}, {Name: strings.Repeat("x", maxTopic+1)}, {Name: "\xff"},
-		{Name: "x", SeenMillis: -1}, {Name: "x", SeenMillis: maxMillis + 1},
+		{Name: "x", SeenMillis: -1}, {Name: "x", SeenMillis: maxMillis + 1}, {Name: "x", Partitions: -1},
 	} {
 		var law *LawError
 		if err := l.SeeTopics([]SeenTopic{{Name: "good"}, s}); !errors.As(err, &law) || law.Law != lawTopics {
@@ -400,7 +400,7 @@ func TestStopClearedDuringACommit(t *testing.T) {
 // beside the pairs, and take nothing.
 func TestFlowInCopies(t *testing.T) {
 	path := copyOf(t, filepath.Join(fixtures, "good.ledger"))
-	want := formatRecord(goodTopics(), goodOrders(), goodStops())
+	want := formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops())
 	snapshot := filepath.Join(t.TempDir(), "snapshot")
 	if _, err := SnapshotFile(t.Context(), path, snapshot); err != nil {
 		t.Fatal(err)
@@ -419,7 +419,7 @@ func TestFlowInCopies(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"SeeTopics": l.SeeTopics(goodTopics()), "SetOrder": l.SetOrder(goodOrders()[0]),
-			"SetStop": l.SetStop(goodStops()[0]), "ClearStop": l.ClearStop("x", 0),
+			"SetStop": l.SetStop(goodStops()[0]), "ClearStop": l.ClearStop("x", 0), "SetMade": l.SetMade("x", TopicID{}, nil),
 		} {
 			if !errors.Is(err, ErrReadOnly) {
 				t.Errorf("%s: %s: %v", name, what, err)

@@ -25,8 +25,8 @@ func copyOfFormat(t testing.TB, number int) string {
 // format.
 func TestFormats(t *testing.T) {
 	flows := map[int]string{
-		1: formatRecord([]SeenTopic{}, []Order(nil), []Stop{}),
-		2: formatRecord(goodTopics(), goodOrders(), goodStops()),
+		1: formatRecord([]SeenTopic{}, []madeTopic(nil), []Order(nil), []Stop{}),
+		2: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
 	}
 	for number := oldestFormat; number <= format; number++ {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
@@ -177,6 +177,7 @@ func TestUpgradeIsWhole(t *testing.T) {
 func TestEachBookUpgrades(t *testing.T) {
 	for name, write := range map[string]func(*Ledger){
 		"topic": func(l *Ledger) { mustSee(t, l, SeenTopic{Name: "x"}) },
+		"made":  func(l *Ledger) { mustMake(t, l, madeTopic{name: "x"}) },
 		"order": func(l *Ledger) { mustOrder(t, l, Order{SourceTopic: "x", Paused: true}) },
 		"stop":  func(l *Ledger) { mustStop(t, l, Stop{SourceTopic: "x", Reason: "r"}); mustCommit(t, l) },
 	} {

@@ -100,7 +100,7 @@ func sameSection(a, b section) bool {
 // is written and read again.
 func FuzzDecodeFlow(f *testing.F) {
 	for _, s := range goodTopics() {
-		key := seenKey(&s)
+		key := topicKey(s.Name, s.ID)
 		f.Add(byte(0), key, seenValue(key, &s)[checksumSize:])
 	}
 	for _, o := range goodOrders() {
@@ -111,12 +111,18 @@ func FuzzDecodeFlow(f *testing.F) {
 		key := partitionKey(s.partition())
 		f.Add(byte(2), key, stopValue(key, &s)[checksumSize:])
 	}
+	for _, m := range goodMade() {
+		key := topicKey(m.name, m.id)
+		f.Add(byte(3), key, madeValue(key, &m)[checksumSize:])
+	}
 	f.Fuzz(func(t *testing.T, book byte, key, payload []byte) {
-		switch book % 3 {
+		switch book % 4 {
 		case 0:
 			fuzzSeen(t, key, payload)
 		case 1:
 			fuzzOrder(t, key, payload)
+		case 3:
+			fuzzMade(t, key, payload)
 		default:
 			fuzzStop(t, key, payload)
 		}
@@ -128,7 +134,7 @@ func fuzzSeen(t *testing.T, key, payload []byte) {
 	if err != nil {
 		return
 	}
-	if s.Name == "" || len(s.Name) > 249 || s.SeenMillis < 0 || !slices.Equal(seenKey(&s), key) {
+	if s.Name == "" || len(s.Name) > 249 || s.SeenMillis < 0 || s.Partitions < 0 || !slices.Equal(topicKey(s.Name, s.ID), key) {
 		t.Fatalf("%+v under %x", s, key)
 	}
 	if again, err := decodeSeen(key, seenValue(key, &s)[checksumSize:]); err != nil || again != s {
@@ -163,5 +169,24 @@ func fuzzStop(t *testing.T, key, payload []byte) {
 	key = partitionKey(s.partition())
 	if again, err := decodeStop(key, stopValue(key, &s)[checksumSize:]); err != nil || again != s {
 		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, s)
+	}
+}
+
+func fuzzMade(t *testing.T, key, payload []byte) {
+	m, err := decodeMade(key, payload)
+	if err != nil {
+		return
+	}
+	if m.name == "" || len(m.name) > 249 || len(m.settings) > 256 || !slices.Equal(topicKey(m.name, m.id), key) {
+		t.Fatalf("%+v under %x", m, key)
+	}
+	for i, s := range m.settings {
+		if s.key == "" || len(s.key) > 256 || len(s.value) > 4096 || i > 0 && s.key <= m.settings[i-1].key {
+			t.Fatalf("%+v", m)
+		}
+	}
+	again, err := decodeMade(key, madeValue(key, &m)[checksumSize:])
+	if err != nil || again.name != m.name || again.id != m.id || !slices.Equal(again.settings, m.settings) {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, m)
 	}
 }

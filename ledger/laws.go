@@ -37,6 +37,7 @@ const (
 
 	// Of the books beside the pairs.
 	lawTopics = "seen_topics"
+	lawMade   = "made_topics"
 	lawOrders = "orders"
 	lawStops  = "stops"
 )

@@ -68,8 +68,8 @@ func keyText(bucket string, key []byte) string {
 		if number, ok := parseJournalKey(key); ok {
 			return fmt.Sprintf("commit %d", number)
 		}
-	case bucketTopics:
-		if name, id, ok := parseSeenKey(key); ok && name != "" {
+	case bucketTopics, bucketMade:
+		if name, id, ok := parseTopicKey(key); ok && name != "" {
 			return fmt.Sprintf("topic %q", name)
 		} else if ok {
 			return fmt.Sprintf("topic id %v", id)

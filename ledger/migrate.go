@@ -28,13 +28,13 @@ const migrateBytes = 4 << 20
 //
 // The file from is locked for others that would write to it while it is read.
 // The new one is made beside to and linked there when it is whole; a file that
-// is there is never replaced: that is ErrExist. Memory is bounded by the size of
-// a commit. Other errors are those of [Open], a [*CorruptError] for the first
+// is there is never replaced: that is ErrExist, or a [*NotAFileError] for what is
+// no file. Memory is bounded by the size of a commit. Other errors are those of [Open], a [*CorruptError] for the first
 // law that is broken, and that of a context that has ended.
 func Migrate(ctx context.Context, from, to string, o Options) (m Migration, err error) {
 	o.ReadOnly = true
-	if _, err := os.Lstat(to); err == nil {
-		return m, fmt.Errorf("migrate ledger %s to %s: %w", from, to, ErrExist)
+	if err := refuseTaken(to); err != nil {
+		return m, fmt.Errorf("migrate ledger %s to %s: %w", from, to, err)
 	}
 	temporary, err := temporaryName(to, "new")
 	if err != nil {

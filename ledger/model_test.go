@@ -105,6 +105,8 @@ func (w *world) step() {
 		w.openPairs()
 	case n < 91:
 		w.closePair()
+	case n < 92:
+		w.reopenPair()
 	case n < 94:
 		w.restart()
 	case n < 97:
@@ -137,13 +139,18 @@ func (w *world) openPairs() {
 		w.t.Fatal(err)
 	}
 	for i, id := range ids {
-		m := &modelPair{id: id, info: pairs[i], producers: []Producer{pairs[i].Producer}, state: unknownState()}
-		for range pairs[i].ScopeStart {
-			m.source = append(m.source, modelOffset{tile: BeforeStart, partnerEnd: m.info.TargetBase})
-		}
-		w.pairs = append(w.pairs, m)
+		w.opened(id, pairs[i])
 	}
 	w.durable()
+}
+
+// opened adds a pair as it was opened.
+func (w *world) opened(id PairID, p Pair) {
+	m := &modelPair{id: id, info: p, producers: []Producer{p.Producer}, state: unknownState()}
+	for range p.ScopeStart {
+		m.source = append(m.source, modelOffset{tile: BeforeStart, partnerEnd: m.info.TargetBase})
+	}
+	w.pairs = append(w.pairs, m)
 }
 
 // reopenable returns the last generation of a source partition, if it is
@@ -170,6 +177,23 @@ func (w *world) closePair() {
 		m.closed = true
 		w.durable()
 	}
+}
+
+// reopenPair begins the next generation of a pair that is open.
+func (w *world) reopenPair() {
+	m := w.pick()
+	next := m.info
+	next.ID, next.Generation, next.Closed, next.ScopeStart = 0, 0, nil, int64(w.rand.IntN(3))
+	id, err := w.l.Reopen(m.id, Closing{Reason: "recreated"}, next)
+	if m.closed != errors.Is(err, ErrPairClosed) || !m.closed && err != nil {
+		w.t.Fatalf("Reopen of a pair that is closed (%t): %v", m.closed, err)
+	}
+	if m.closed {
+		return
+	}
+	m.closed = true
+	w.opened(id, next)
+	w.durable()
 }
 
 func (w *world) commit() {

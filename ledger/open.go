@@ -64,9 +64,10 @@ func mapSize(o Options) int {
 // writes into a file whose pages are in disorder; this takes about as long as
 // reading the file. For reading, only what the ledger keeps in memory is read.
 //
-// The error is fs.ErrNotExist if there is no file, a [*LockedError] if another
-// instance holds it, a [*FormatError] or a [*CorruptError], or that of a failed
-// read. The file is unchanged after an error.
+// The error is fs.ErrNotExist if there is no file, a [*NotAFileError] for a
+// directory, a named pipe or a device, which it does not open, a [*LockedError]
+// if another instance holds the file, a [*FormatError] or a [*CorruptError], or
+// that of a failed read. The file is unchanged after an error.
 func Open(path string, o Options) (*Ledger, error) {
 	o = o.withDefaults()
 	l := newLedger(path, o)
@@ -131,7 +132,7 @@ func (l *Ledger) openFile(o Options) error {
 func openLocked(path string, flag int, mode os.FileMode, o Options) (*os.File, error) {
 	const tries = 10
 	for range tries {
-		f, err := os.OpenFile(path, flag, mode)
+		f, err := openRegular(path, flag, mode)
 		if err != nil {
 			return nil, err
 		}
@@ -144,6 +145,48 @@ func openLocked(path string, flag int, mode os.FileMode, o Options) (*os.File, e
 		}
 	}
 	return nil, fmt.Errorf("ledger %s: was replaced by another file %d times while it was opened", path, tries)
+}
+
+// openRegular opens a file, and nothing else. It looks at the path first, since
+// opening alone can wait for ever, and at what it has opened, which may be
+// another one by then.
+func openRegular(path string, flag int, mode os.FileMode) (*os.File, error) {
+	if err := refuseNonFile(path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &NotAFileError{Path: path, Mode: info.Mode()}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// refuseNonFile returns a [*NotAFileError] if there is something else than a
+// regular file at a path. What else is wrong with it, opening it will tell.
+func refuseNonFile(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return &NotAFileError{Path: path, Mode: info.Mode()}
+	}
+	return nil
+}
+
+// refuseTaken returns an error if there is something at a path: ErrExist, or a
+// [*NotAFileError].
+func refuseTaken(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil // what is wrong with the path, creating the file will tell
+	}
+	if err := refuseNonFile(path); err != nil {
+		return err
+	}
+	return ErrExist
 }
 
 // lockAndCompare locks f, and reports whether path still names it.

@@ -147,34 +147,50 @@ func openPair(info Pair) *pair {
 // Errors are those of [Ledger.Append] and [Ledger.Commit]. A reason has at most
 // 1024 bytes.
 func (l *Ledger) ClosePair(id PairID, closing Closing) error {
-	if len(closing.Reason) > maxText || !utf8.ValidString(closing.Reason) {
-		return lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
-	}
 	l.commitMu.Lock()
 	defer l.commitMu.Unlock()
-	l.mu.RLock()
-	p, err := l.writable(id)
-	l.mu.RUnlock()
+	p, err := l.closable(id, &closing)
 	if err != nil {
 		return err
 	}
 	return l.commit(task{close: p, closing: closing})
 }
 
-// Reopen closes a pair and opens its next generation in one transaction, so that
-// no crash can leave the one without the other. Both are as in
-// [Ledger.ClosePair] and [Ledger.OpenPairs].
-func (l *Ledger) Reopen(id PairID, closing Closing, next Pair) (PairID, error) {
+// closable returns the pair that a closing is about. The caller holds
+// l.commitMu.
+func (l *Ledger) closable(id PairID, closing *Closing) (*pair, error) {
 	if len(closing.Reason) > maxText || !utf8.ValidString(closing.Reason) {
-		return 0, lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
+		return nil, lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
 	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.writable(id)
+}
+
+// Reopen closes a pair where its books end and opens the next generation of the
+// same source partition, in one durable transaction together with everything
+// that is queued: no crash leaves the one without the other. It returns the id
+// of the new pair, whose target partition may be another one.
+//
+// Of both generations all holds that [Ledger.ClosePair] and [Ledger.OpenPairs]
+// say: entries of the old one that are appended meanwhile are refused, and next
+// is a whole pair without an id, in which nothing is taken over from the old
+// one. After an error the old pair is open, with all that was queued, and there
+// is no new one.
+//
+// The error is ErrPairClosed for a pair that is closed already, ErrPairOpen if
+// the target partition has an open pair beside the one that is closed, an
+// [*LawError] for what cannot be, as a next pair of another source partition;
+// others are those of [Ledger.Append] and [Ledger.Commit].
+func (l *Ledger) Reopen(id PairID, closing Closing, next Pair) (PairID, error) {
 	l.commitMu.Lock()
 	defer l.commitMu.Unlock()
-	l.mu.RLock()
-	p, err := l.writable(id)
-	l.mu.RUnlock()
+	p, err := l.closable(id, &closing)
 	if err != nil {
 		return 0, err
+	}
+	if next.SourceTopic != p.SourceTopic || next.Partition != p.Partition {
+		return 0, lawErrorf(lawOpening, "%s-%d is no generation of %s-%d", next.SourceTopic, next.Partition, p.SourceTopic, p.Partition)
 	}
 	known, number := l.openings()
 	known.drop(&p.Pair)

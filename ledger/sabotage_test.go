@@ -22,7 +22,8 @@ import (
 //	pair 4  audit-0, in the journal only
 //	pair 5  orders-0, generation 2
 //
-// Beside the pairs it has what goodTopics, goodOrders and goodStops say.
+// Beside the pairs it has what goodTopics, goodMade, goodOrders and goodStops
+// say.
 func buildGood(t testing.TB, path string) {
 	t.Helper()
 	building := filepath.Join(t.TempDir(), "building.ledger")
@@ -72,10 +73,20 @@ func buildGood(t testing.TB, path string) {
 
 func goodTopics() []SeenTopic {
 	return []SeenTopic{
-		{Name: "older", SeenMillis: startMillis}, // of a broker without topic ids
-		{Name: "orders", ID: TopicID{1}, SeenMillis: startMillis},
-		{Name: "orders", ID: TopicID{3}, SeenMillis: startMillis + 5},
-		{Name: "pay", ID: TopicID{4}, SeenMillis: startMillis + 5},
+		{Name: "older", SeenMillis: startMillis, Partitions: 1}, // of a broker without topic ids
+		{Name: "orders", ID: TopicID{1}, SeenMillis: startMillis, Partitions: 2},
+		{Name: "orders", ID: TopicID{3}, SeenMillis: startMillis + 5, Partitions: 2, FromStart: true},
+		{Name: "pay", ID: TopicID{4}, SeenMillis: startMillis + 5, Partitions: 300},
+	}
+}
+
+func goodMade() []madeTopic {
+	return []madeTopic{
+		{name: "a.older"}, // of a broker without topic ids
+		{name: "a.orders", id: TopicID{2}, settings: []setting{
+			{"cleanup.policy", "compact,delete"}, {"compression.type", "producer"}, {"max.message.bytes", "1153444"}, {"retention.ms", "-1"},
+		}},
+		{name: "a.pay", id: TopicID{5}, settings: []setting{{"message.timestamp.type", "CreateTime"}, {"segment.bytes", ""}}},
 	}
 }
 
@@ -101,6 +112,9 @@ func mustFillFlow(t testing.TB, l *Ledger) {
 	t.Helper()
 	if err := l.SeeTopics(goodTopics()); err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range goodMade() {
+		mustMake(t, l, m)
 	}
 	for _, o := range goodOrders() {
 		if err := l.SetOrder(o); err != nil {

@@ -24,12 +24,12 @@ type SeenTopic struct {
 	// = the ledger's clock.
 	SeenMillis int64
 
-	// Partitions is how many partitions the topic had then: those that it has
-	// been given since are new ones.
+	// Partitions is how many partitions the topic had then, 0 or more: those
+	// that it has been given since are new ones.
 	Partitions int32
 
-	// FromStart: the topic was created after the flow began, and is copied from
-	// its first record.
+	// FromStart says that the topic was created after the flow began, and is
+	// copied from its first record. The ledger only keeps it.
 	FromStart bool
 }
 
@@ -38,8 +38,8 @@ type SeenTopic struct {
 // are known it costs no more than looking them up. What is known of a topic
 // stays as it is, also when it was seen under another name or at another time.
 //
-// The error is an [*LawError] for a name or a time that cannot be; others are
-// those of [Ledger.Commit], ErrReadOnly and ErrClosed.
+// The error is an [*LawError] for a name, a time or a number of partitions that
+// cannot be; others are those of [Ledger.Commit], ErrReadOnly and ErrClosed.
 func (l *Ledger) SeeTopics(topics []SeenTopic) error {
 	if some, err := l.anyUnseen(topics); err != nil || !some {
 		return err
@@ -84,7 +84,7 @@ func (l *Ledger) unseen(topics []SeenTopic) ([]SeenTopic, error) {
 		if fault := s.fault(); fault != "" {
 			return nil, lawErrorf(lawTopics, "%s", fault)
 		}
-		if key := string(seenKey(&s)); !listed[key] {
+		if key := string(topicKey(s.Name, s.ID)); !listed[key] {
 			listed[key] = true
 			unseen = append(unseen, s)
 		}
@@ -100,18 +100,28 @@ func (l *Ledger) TopicSeen(name string, id TopicID) bool {
 	return l.flow.hasSeen(name, id)
 }
 
-// SeenTopic returns what the ledger knows of a topic, and false if it does not
-// know it; see [Ledger.TopicSeen]. The error is that of [Ledger.SeenTopics].
+// SeenTopic returns what the ledger knows of a topic, under the name that it had
+// when it was seen first, and false if it does not know it; see
+// [Ledger.TopicSeen]. What it knows is read from the file, so that the error may
+// be any of [Ledger.SeenTopics]; there is none where it knows nothing.
 func (l *Ledger) SeenTopic(name string, id TopicID) (SeenTopic, bool, error) {
 	if !l.TopicSeen(name, id) {
 		return SeenTopic{}, false, nil
 	}
-	key := seenKey(&SeenTopic{Name: name, ID: id})
-	topics, _, err := l.seenFrom(key, 1)
-	if err != nil || len(topics) == 0 || !bytes.Equal(seenKey(&topics[0]), key) {
+	key := topicKey(name, id)
+	var s SeenTopic
+	err := l.view(func(t *tree) error {
+		payload, err := t.get(bucketTopics, key)
+		if err != nil {
+			return err
+		}
+		s, err = decodeSeen(key, payload)
+		return damageIn(bucketTopics, key, err)
+	})
+	if err != nil {
 		return SeenTopic{}, false, err
 	}
-	return topics[0], true, nil
+	return s, true, nil
 }
 
 // HasSeenTopics reports whether the ledger knows any topic.
@@ -206,18 +216,17 @@ func (s *SeenTopic) fault() string {
 	return timeFault(s.SeenMillis)
 }
 
-// seenKey is what a topic is known by: its id, with the name behind it where it
+// topicKey is what a topic is known by: its id, with the name behind it where it
 // is zero.
-func seenKey(s *SeenTopic) []byte {
-	key := bytes.Clone(s.ID[:])
-	if s.ID == (TopicID{}) {
-		key = append(key, s.Name...)
+func topicKey(name string, id TopicID) []byte {
+	if id != (TopicID{}) {
+		return id[:]
 	}
-	return key
+	return append(id[:], name...)
 }
 
-// parseSeenKey is the inverse of seenKey. The name is "" where there is an id.
-func parseSeenKey(key []byte) (name string, id TopicID, ok bool) {
+// parseTopicKey is the inverse of topicKey. The name is "" where there is an id.
+func parseTopicKey(key []byte) (name string, id TopicID, ok bool) {
 	if len(key) < len(id) {
 		return "", id, false
 	}
@@ -245,10 +254,10 @@ func seenValue(key []byte, s *SeenTopic) []byte {
 	return seal(bucketTopics, key, b)
 }
 
-// decodeSeen is the inverse of seenKey and seenValue.
+// decodeSeen is the inverse of topicKey and seenValue.
 func decodeSeen(key, payload []byte) (s SeenTopic, err error) {
 	var ok bool
-	if s.Name, s.ID, ok = parseSeenKey(key); !ok {
+	if s.Name, s.ID, ok = parseTopicKey(key); !ok {
 		return s, unknownKey(bucketTopics, key)
 	}
 	r := wireReader{b: payload}

@@ -21,9 +21,9 @@ import (
 // The file grows while a snapshot is made, as nothing that is replaced
 // meanwhile can be used again: write to a local file, and stream from there. A
 // snapshot over the ledger itself is refused: later commits would go into a file
-// without a name.
+// without a name. So is one over what is no file, with a [*NotAFileError].
 func (l *Ledger) Snapshot(ctx context.Context, path string) (sum [32]byte, err error) {
-	if err := l.refuseSelf(path); err != nil {
+	if err := l.refuseTarget(path); err != nil {
 		return sum, err
 	}
 	temporary, err := temporaryName(path, "copy")
@@ -46,10 +46,14 @@ func (l *Ledger) Snapshot(ctx context.Context, path string) (sum [32]byte, err e
 	return sum, nil
 }
 
-func (l *Ledger) refuseSelf(path string) error {
+// refuseTarget returns why nothing may be renamed to a path.
+func (l *Ledger) refuseTarget(path string) error {
 	there, err := os.Stat(path)
 	if err != nil {
 		return nil // what is wrong with the path, creating the file will tell
+	}
+	if err := refuseNonFile(path); err != nil {
+		return fmt.Errorf("snapshot of ledger %s to %s: %w", l.path, path, err)
 	}
 	if own, err := l.file.Stat(); err == nil && os.SameFile(own, there) {
 		return fmt.Errorf("snapshot of ledger %s to %s: is the ledger itself", l.path, path)

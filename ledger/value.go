@@ -16,7 +16,8 @@ const (
 	bucketJournal = "journal" // commit -> entries and states that are not folded yet
 
 	// From format 2 on: the books beside the pairs.
-	bucketTopics = "topics" // topic id or name -> when it was seen
+	bucketTopics = "topics" // topic id or name -> when and how it was seen first
+	bucketMade   = "made"   // target topic id or name -> settings that were set last
 	bucketOrders = "orders" // topic, partition -> what a person ordered
 	bucketStops  = "stops"  // topic, partition -> why it cannot go on
 )
@@ -32,7 +33,7 @@ func bucketNames(format int) []string {
 }
 
 // flowBuckets returns the buckets of the books beside the pairs.
-func flowBuckets() []string { return []string{bucketOrders, bucketStops, bucketTopics} }
+func flowBuckets() []string { return []string{bucketMade, bucketOrders, bucketStops, bucketTopics} }
 
 const checksumSize = 8
 

@@ -175,8 +175,8 @@ func (f *Flow) rememberMade(topics []*topic) error {
 		if t.made == nil {
 			continue
 		}
-		if err := f.ledger.SetMade(t.target, t.destination.id, t.made); err != nil {
-			return f.fail(fmt.Errorf("remember topic %s: %w", t.target, err))
+		if err := f.setMade(t, t.made); err != nil {
+			return err
 		}
 		t.made = nil
 	}

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/ledger"
 )
 
 // notCopied are the settings of a source topic that stay behind: MirrorMaker
@@ -243,10 +246,25 @@ func (f *Flow) alterSettings(t *topic, before map[string]string, changes map[str
 	if maps.Equal(before, after) {
 		return
 	}
-	if err := f.ledger.SetMade(t.target, t.destination.id, after); err != nil {
-		f.fail(err)
+	if f.setMade(t, after) != nil {
+		return
 	}
 	f.learnSettings([]*topic{t})
+}
+
+// setMade remembers which settings of a topic are the flow's. Settings that no
+// ledger can hold are not kept in step; that is no reason to end.
+func (f *Flow) setMade(t *topic, settings map[string]string) error {
+	err := f.ledger.SetMade(t.target, t.destination.id, settings)
+	var law *ledger.LawError
+	switch {
+	case errors.As(err, &law):
+		f.warnOnce("made "+t.target, "the settings of a topic will not be kept in step", "topic", t.target, "error", err)
+		return nil
+	case err != nil:
+		return f.fail(fmt.Errorf("remember topic %s: %w", t.target, err))
+	}
+	return nil
 }
 
 func (f *Flow) alter(ctx context.Context, topic string, config kadm.AlterConfig) error {

@@ -61,6 +61,9 @@ func (f *Flow) remember() error {
 // copy it, by what the ledger remembers.
 func (f *Flow) judge() error {
 	for name, t := range f.topics {
+		if t.judged == t.source.id && t.judged != (ledger.TopicID{}) {
+			continue
+		}
 		first, ok, err := f.ledger.SeenTopic(name, t.source.id)
 		if err != nil {
 			return err
@@ -68,6 +71,7 @@ func (f *Flow) judge() error {
 		if t.existed = 0; ok && !first.FromStart {
 			t.existed = first.Partitions
 		}
+		t.judged = t.source.id
 	}
 	return nil
 }

@@ -22,10 +22,11 @@ type topic struct {
 	target string // on the target
 	rule   string // the pattern that selected it
 
-	source, destination topicState // as the last survey saw them
-	recreated           bool       // the source has another topic under its name
-	existed             int32      // partitions that it had before the flow was to copy it
-	stop                *stopped   // the whole topic cannot be copied
+	source, destination topicState     // as the last survey saw them
+	recreated           bool           // the source has another topic under its name
+	existed             int32          // partitions that it had before the flow was to copy it
+	judged              ledger.TopicID // the source topic that existed is about
+	stop                *stopped       // the whole topic cannot be copied
 
 	// made are the settings of a target topic that was made just now.
 	made map[string]string

@@ -137,7 +137,7 @@ func codeOf(err error) (exitCode, bool) {
 	switch e := err.(type) {
 	case verdict:
 		return exitCode(e), true
-	case *usageError, *replicate.UsageError:
+	case *usageError, *replicate.UsageError, *ledger.NotAFileError:
 		return exitUsage, true
 	case *replicate.RefusedError:
 		return exitRefused, true
