@@ -35,7 +35,7 @@ fuzz: ## each fuzz target for FUZZTIME
 		echo $$p $$f; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; done; done
 
 golden: ## write the golden files anew
-	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'TestScript|Golden'
+	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'Script|Golden'
 
 bench: ## Go benchmarks of the hot paths
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./ledger ./translate ./verify

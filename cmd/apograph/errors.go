@@ -51,6 +51,10 @@ func hintFor(err error, path string) string {
 	if errors.As(err, &hinted) {
 		return hinted.Hint()
 	}
+	var special *ledger.NotAFileError
+	if errors.As(err, &special) {
+		return "a ledger is one file: give its path"
+	}
 	var (
 		missing *missingLedgerError
 		locked  *ledger.LockedError
