@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -260,4 +261,25 @@ func halveAll(t *testing.T, tools *tools, u *unit) []*unit {
 		parts = append(parts, halveAll(t, tools, h)...)
 	}
 	return parts
+}
+
+// TestWhatComesAgainIsNotTakenAgain: the reader gives 0 to 9, and then 5 to 9
+// and what follows.
+func TestWhatComesAgainIsNotTakenAgain(t *testing.T) {
+	a := newTestAssembler()
+	var records int32
+	var ends []int64
+	for _, data := range [][]byte{slices.Concat(batchOf(0, 5), batchOf(5, 5)), batchOf(5, 5), slices.Concat(batchOf(5, 5), batchOf(10, 2)), batchOf(8, 6)} {
+		units, err := assembleAll(a, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range units {
+			records += u.records
+			ends = append(ends, u.entry.Source.End)
+		}
+	}
+	if records != 14 || !slices.IsSorted(ends) || ends[len(ends)-1] != 14 {
+		t.Errorf("%d records, up to %v; want 14 records up to 14", records, ends)
+	}
 }

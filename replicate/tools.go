@@ -146,7 +146,11 @@ func (t *tools) cut(u *unit, bounds ...int) ([]*unit, error) {
 			return nil, err
 		}
 		part := u.part(start, from, to, end)
-		part.batch, part.recoded = batch, true
+		encoded, err := recordbatch.Parse(batch)
+		if err != nil {
+			return nil, err
+		}
+		part.batch, part.recoded, part.maxTimestamp = batch, true, encoded.MaxTimestamp
 		parts = append(parts, part)
 		start = end
 	}

@@ -65,3 +65,16 @@ func TestRecodedUnitsAreHeld(t *testing.T) {
 		t.Errorf("%d bytes are held still", s.budget.used)
 	}
 }
+
+// TestHalvesKeepTheirTimes: each half knows the newest time of its own records.
+func TestHalvesKeepTheirTimes(t *testing.T) {
+	units, err := assembleAll(newTestAssembler(), largeBatch(0, 10, 2000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range halveAll(t, &tools{}, units[0]) {
+		if part.maxTimestamp != 1000 {
+			t.Errorf("a part of one record is of %d ms, want 1000", part.maxTimestamp)
+		}
+	}
+}

@@ -332,3 +332,39 @@ func cutLog(t *testing.T, segment string, offset int64) {
 		t.Fatal(err)
 	}
 }
+
+// TestKafkaTimestampLimits: the target refuses records older than a day. The
+// copy stops at the first such one and names the setting; a dry run warns.
+func TestKafkaTimestampLimits(t *testing.T) {
+	ctx := t.Context()
+	f := &realFlow{
+		source: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "source"}),
+		target: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "target"}),
+		ledger: filepath.Join(t.TempDir(), "flow.ledger"),
+	}
+	limit := map[string]string{"message.timestamp.before.max.ms": "86400000"}
+	if err := errors.Join(f.source.CreateTopic(ctx, "t", 1, kafkatest.LoadConfigs()), f.target.CreateTopic(ctx, "t", 1, limit)); err != nil {
+		t.Fatal(err)
+	}
+	producer, err := f.source.Producer(kafkatest.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	now := time.Now()
+	for _, at := range []time.Time{now, now.Add(-72 * time.Hour), now} {
+		if err := producer.Append(ctx, &kgo.Record{Topic: "t", Value: []byte("v"), Timestamp: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, plan := f.run(t, "replicate", "--dry-run", "--topics", "t"); code != 0 || !strings.Contains(fmt.Sprint(plan["topics"]), "message.timestamp.before.max.ms=86400000") {
+		t.Errorf("dry run: exit code %d, %v", code, plan)
+	}
+	code, answer := f.run(t, "replicate", "--once", "--topics", "t")
+	stopped := fmt.Sprint(answer["stopped"])
+	if code != 1 || answer["copied"] != 1.0 || !strings.Contains(stopped, "offset:1 ") || !strings.Contains(stopped, "record_refused") ||
+		!strings.Contains(stopped, "message.timestamp.before.max.ms=86400000") || !strings.Contains(stopped, "(72h0m") {
+		t.Errorf("exit code %d, copied %v, stopped %s", code, answer["copied"], stopped)
+	}
+	mustCheck(t, f.ledger)
+}
