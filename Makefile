@@ -6,7 +6,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka check fuzz golden bench
+.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -21,6 +21,10 @@ test: ## all tests that need nothing but Go
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
+
+test-kafka-librdkafka: ## the kills while librdkafka writes as well: needs Python 3, fetches confluent-kafka
+	python3 -m venv bin/librdkafka && bin/librdkafka/bin/pip -q install confluent-kafka
+	APOGRAPH_LIBRDKAFKA=$(CURDIR)/bin/librdkafka/bin/python $(GO) test -count=1 -timeout 30m -tags kafka -run TestKafkaLiveKills ./cmd/apograph
 
 check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	test -z "$$(gofmt -l cmd fuzz internal ledger replicate translate verify)"
