@@ -34,6 +34,9 @@ func commands() commandTable {
 	return commandTable{
 		demoCommand(),
 		replicateCommand(),
+		statusCommand(),
+		pauseCommand(),
+		resumeCommand(),
 		verifyCommand(),
 		translateCommand(),
 		ledgerCommand(),

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"time"
 )
 
 // A console is standard error: messages, and at most one progress line below
@@ -70,47 +68,5 @@ func (c *console) erase() {
 	if c.shown > 0 {
 		fmt.Fprint(c.w, "\r"+strings.Repeat(" ", c.shown)+"\r")
 		c.shown = 0
-	}
-}
-
-// liveInterval is how often the progress line on a terminal is rewritten.
-const liveInterval = 200 * time.Millisecond
-
-// withProgress runs work and meanwhile shows what line returns: on a terminal
-// in one line that is rewritten and goes away at the end, otherwise in a new
-// line every --stats. line is called from another goroutine than work.
-func (inv *invocation) withProgress(ctx context.Context, line func() string, work func(context.Context) error) error {
-	interval := inv.Duration("stats")
-	if interval <= 0 {
-		return work(ctx)
-	}
-	done := make(chan struct{})
-	var teller sync.WaitGroup
-	teller.Go(func() { inv.stderr.tell(done, interval, line) })
-	defer func() {
-		close(done)
-		teller.Wait()
-	}()
-	return work(ctx)
-}
-
-func (c *console) tell(done <-chan struct{}, interval time.Duration, line func() string) {
-	if c.live {
-		interval = liveInterval
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			c.clear()
-			return
-		case <-ticker.C:
-			if c.live {
-				c.show(clean(line()))
-			} else {
-				c.say(clean(line()))
-			}
-		}
 	}
 }

@@ -143,6 +143,8 @@ func codeOf(err error) (exitCode, bool) {
 		return exitRefused, true
 	case *stdoutError:
 		return exitClosedPipe, e.closed()
+	case *answerError:
+		return e.Code, true
 	case *signalError:
 		return exitInterrupted, true
 	case *missingLedgerError:

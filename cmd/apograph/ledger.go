@@ -65,17 +65,11 @@ func checkNoDirectory(path string) error {
 	return nil
 }
 
-// openLedger opens a ledger for reading. While it is open nobody can open it
-// for writing: close it soon, and before anything is written to a pipe.
+// openLedger opens a ledger that no process holds for reading: ask the holder
+// first, see [askFirst]. While it is open nobody can open it for writing: close
+// it soon, and before anything is written to a pipe.
 func openLedger(path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path, ledger.Options{ReadOnly: true, LockTimeout: lockWait})
-	return l, ledgerError(path, err)
-}
-
-// openLedgerCopy opens a private copy of a ledger, which may take its time with
-// it. Closing it removes the copy.
-func openLedgerCopy(path string) (*ledger.Ledger, error) {
-	l, err := ledger.OpenCopy(path, ledger.Options{LockTimeout: lockWait})
 	return l, ledgerError(path, err)
 }
 
@@ -100,7 +94,9 @@ func ledgerError(path string, err error) error {
 	case errors.As(err, &damage) && isForeignFile(path):
 		return &foreignFileError{path: path, damage: damage}
 	case errors.As(err, &damage):
-		return damage
+		named := *damage // which may name a copy
+		named.Path = path
+		return &named
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func newLedgerCheck(path string) *ledgerCheck {
 // fill checks the ledger. Broken laws end in the report, and the first of them
 // is returned as a [*ledger.CorruptError].
 func (r *ledgerCheck) fill(ctx context.Context) (err error) {
-	l, err := openLedgerCopy(r.Path)
+	l, _, err := freshLedger(ctx, r.Path)
 	if err == nil {
 		defer func() { err = errors.Join(err, l.Close()) }()
 		info := ledgerInfoOf(r.Path, l)

@@ -88,7 +88,7 @@ type ledgerExport struct {
 // run writes the chosen topics of the ledger at path. It reads the ledger page
 // by page, and holds no lock on it.
 func (x *ledgerExport) run(ctx context.Context, path string) (err error) {
-	l, err := openLedgerCopy(path)
+	l, _, err := freshLedger(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,12 @@ func ledgerInspectCommand() command {
 	}
 }
 
-func runLedgerInspect(_ context.Context, inv *invocation) error {
+func runLedgerInspect(ctx context.Context, inv *invocation) error {
 	path, err := ledgerPath(inv)
 	if err != nil {
 		return err
 	}
-	info, err := readLedgerInfo(path)
+	info, err := readLedgerInfo(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -43,15 +43,6 @@ func runLedgerInspect(_ context.Context, inv *invocation) error {
 		return writeJSON(inv.stdout, info)
 	}
 	return inv.writeTable(info.table())
-}
-
-// readLedgerInfo opens the ledger at path, reads its heads and closes it.
-func readLedgerInfo(path string) (ledgerInfo, error) {
-	l, err := openLedger(path)
-	if err != nil {
-		return ledgerInfo{}, err
-	}
-	return ledgerInfoOf(path, l), l.Close()
 }
 
 // A ledgerInfo is the answer of `apograph ledger inspect`.
@@ -67,7 +58,7 @@ type ledgerInfo struct {
 	Records    int64    `json:"records"`    // copied, over all generations
 	Entries    int64    `json:"entries"`
 	LastCommit instant  `json:"last_commit"`
-	HolderPID  *int     `json:"holder_pid"` // the process that writes the ledger; nil if none
+	HolderPID  *int     `json:"holder_pid"` // the process that writes the ledger and answered; nil if none
 }
 
 // ledgerInfoOf returns what there is to say about an open ledger at a path.
@@ -110,5 +101,8 @@ func (info ledgerInfo) table() *textTable {
 	table.add("entries", strconv.FormatInt(info.Entries, 10))
 	table.add("size", fmt.Sprintf("%d bytes", info.Bytes))
 	table.add("last commit", info.LastCommit.String())
+	if info.HolderPID != nil {
+		table.add("in use by", "process "+strconv.Itoa(*info.HolderPID))
+	}
 	return table
 }

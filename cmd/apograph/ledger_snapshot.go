@@ -77,10 +77,10 @@ func runLedgerSnapshot(ctx context.Context, inv *invocation) error {
 
 // writeSnapshot makes a snapshot of the ledger from in the file to.
 func writeSnapshot(ctx context.Context, from, to string) (sum [32]byte, err error) {
-	if err := mayReplace(from, to); err != nil {
+	if err := mayReplace(ctx, from, to); err != nil {
 		return sum, err
 	}
-	return snapshotFile(ctx, from, to)
+	return snapshotTo(ctx, from, to)
 }
 
 // snapshotFile holds the ledger's lock no longer than the copying takes.
@@ -99,7 +99,7 @@ func snapshotFile(ctx context.Context, from, to string) (sum [32]byte, err error
 // mayReplace refuses to write a snapshot of the ledger from over anything but
 // an older snapshot of that ledger: least of all over the ledger itself, or
 // over that of another flow, whose books would be gone.
-func mayReplace(from, to string) error {
+func mayReplace(ctx context.Context, from, to string) error {
 	existing, err := os.Stat(to)
 	if err != nil {
 		return nil // nothing is there, or writing will tell what is wrong
@@ -111,12 +111,12 @@ func mayReplace(from, to string) error {
 	if os.SameFile(existing, ledgerFile) {
 		return usagef("%s is the ledger itself", quoteArg(to))
 	}
-	old, err := readLedgerInfo(to)
+	old, err := readLedgerInfo(ctx, to)
 	if err != nil {
 		return usagef("%s exists and is no snapshot that can be replaced: %v", quoteArg(to), err).
 			withHint("name a file that does not exist yet")
 	}
-	current, err := readLedgerInfo(from)
+	current, err := readLedgerInfo(ctx, from)
 	switch {
 	case err != nil:
 		return err
@@ -140,7 +140,7 @@ func streamSnapshot(ctx context.Context, from string, w io.Writer) (sum [32]byte
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	path := filepath.Join(directory, "snapshot")
-	if sum, err = snapshotFile(ctx, from, path); err != nil {
+	if sum, err = snapshotTo(ctx, from, path); err != nil {
 		return sum, err
 	}
 	file, err := os.Open(path)

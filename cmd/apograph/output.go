@@ -67,12 +67,15 @@ func (f *frame) chooseFormat(c *command, flags *cli.Context, line commandLine) (
 type output struct {
 	buffer   *bufio.Writer
 	terminal bool
-	columns  int // of the terminal; 0 if there is none, or it is not known
+	redraws  bool // it is a terminal that can be written over with escape sequences
+	columns  int  // of the terminal; 0 if there is none, or it is not known
 }
 
 func newOutput(w io.Writer) *output {
 	columns, terminal := terminalWidth(w)
-	return &output{buffer: bufio.NewWriter(w), terminal: terminal, columns: columns}
+	return &output{
+		buffer: bufio.NewWriter(w), terminal: terminal, columns: columns, redraws: terminal && mayEscape(),
+	}
 }
 
 // Write writes to the buffer. After the first error it only repeats that one.
@@ -145,4 +148,10 @@ func (i instant) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(i.String())
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (i *instant) UnmarshalJSON(text []byte) error {
+	*i = instant{}
+	return json.Unmarshal(text, &i.Time)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -42,6 +42,10 @@ func replicateCommand() command {
 				Usage: "say what the run would do and write nothing: topics in and out with the rule, settings, rights that are missing, how much there is to copy; exit 5 if something would be refused"},
 			&cli.StringSliceFlag{Name: "append", KeepSpace: true,
 				Usage: "write behind what the target's topics in a `LIST` of names hold and the ledger does not know; refused where that is a copy of the source's"},
+			&cli.StringFlag{Name: "start",
+				Usage: "begin topics that have no book yet at `POINT`: earliest, latest, a time in RFC 3339, or group:NAME, which is what a group has committed (default earliest)"},
+			stringFlag("rate-limit", "fetch no more than a `SIZE` a second over all partitions, such as 50MiB"),
+			settingFlag(replicateSettings()),
 			statsFlag(),
 		}),
 		exits: []exitCode{exitFaults, exitUnproven, exitRefused, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
@@ -57,18 +61,48 @@ func runReplicate(ctx context.Context, inv *invocation) error {
 	if inv.Bool("dry-run") {
 		return runPlan(ctx, inv, config)
 	}
-	var latest atomic.Pointer[replicate.Progress]
-	config.Progress = func(p replicate.Progress) { latest.Store(&p) }
+	if err := refuseHeld(ctx, config.LedgerPath); err != nil {
+		return err
+	}
+	progress := &copyProgress{once: config.Once}
+	config.Progress = func(p replicate.Progress) { progress.note(time.Now(), p) }
 	var summary replicate.Summary
-	err = inv.withProgress(ctx, func() string { return progressLine(config.Once, latest.Load()) }, func(ctx context.Context) (err error) {
-		summary, err = replicate.Run(ctx, config)
+	err = inv.withBar(ctx, progress.state, func(ctx context.Context) (err error) {
+		summary, err = runFlow(ctx, config)
 		return err
 	})
 	err = ledgerError(config.LedgerPath, err)
 	if summary.Partitions == 0 {
 		return err // nothing ran
 	}
+	if signalCause(ctx) != nil {
+		// Told to end: what stands still by then is no failure to do so.
+		return errors.Join(writeSummary(inv, summary), err)
+	}
 	return errors.Join(writeSummary(inv, summary), replicateVerdict(summary, config.Once), err)
+}
+
+// runFlow runs a flow, and answers on the socket of its ledger meanwhile. A flow
+// without a socket copies all the same.
+func runFlow(ctx context.Context, config replicate.Config) (replicate.Summary, error) {
+	flow, err := replicate.Start(ctx, config)
+	if err != nil {
+		return replicate.Summary{}, err
+	}
+	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order}, defaultServerLimits(), config.Logger)
+	if err != nil {
+		config.Logger.Warn("no socket: this flow answers no questions while it runs", "error", err)
+		return flow.Wait()
+	}
+	defer answers.close()
+	return flow.Wait()
+}
+
+// settingRefresh is the setting of [replicate.Config.RefreshInterval].
+const settingRefresh = "apograph.refresh.interval"
+
+func replicateSettings() []setting {
+	return []setting{{settingRefresh, "how often to look for new topics and partitions, in milliseconds or such as 30s (default 30s)"}}
 }
 
 func replicateConfig(inv *invocation) (replicate.Config, error) {
@@ -83,7 +117,15 @@ func replicateConfig(inv *invocation) (replicate.Config, error) {
 	if len(inv.StringSlice("topics")) == 0 {
 		return replicate.Config{}, usagef("--topics is needed").withHint("--topics '.*' copies every topic")
 	}
+	tuning, err := replicateTuning(inv)
+	if err != nil {
+		return replicate.Config{}, err
+	}
 	return replicate.Config{
+		Start:           tuning.start,
+		RateLimit:       tuning.rateLimit,
+		RefreshInterval: tuning.refresh,
+
 		Source:        source,
 		Target:        target,
 		LedgerPath:    path,
@@ -93,6 +135,32 @@ func replicateConfig(inv *invocation) (replicate.Config, error) {
 		Append:        splitList(inv.StringSlice("append")),
 		Logger:        slog.New(slog.NewTextHandler(inv.stderr, nil)),
 	}, nil
+}
+
+// A tuning is what says how a flow begins and how fast it goes.
+type tuning struct {
+	start     replicate.StartPoint
+	rateLimit int64         // bytes a second; 0: none
+	refresh   time.Duration // 0: the default
+}
+
+func replicateTuning(inv *invocation) (t tuning, err error) {
+	if t.start, err = replicate.ParseStartPoint(inv.String("start")); err != nil {
+		return t, usagef("--%v", err)
+	}
+	if t.rateLimit, err = sizeFlag(inv, "rate-limit"); err != nil {
+		return t, err
+	}
+	settings, err := inv.settings(replicateSettings())
+	if err != nil {
+		return t, err
+	}
+	if text, ok := settings[settingRefresh]; ok {
+		if t.refresh, err = parseInterval(text); err != nil {
+			return t, usagef("-X %s: %v", settingRefresh, err)
+		}
+	}
+	return t, nil
 }
 
 // splitList returns the elements of lists of names separated by commas.

@@ -15,7 +15,7 @@ import (
 // runPlan is `apograph replicate --dry-run`: it says what the run would do and
 // writes nothing.
 func runPlan(ctx context.Context, inv *invocation, config replicate.Config) error {
-	book, err := openLedgerCopy(config.LedgerPath)
+	book, _, err := freshLedger(ctx, config.LedgerPath)
 	var missing *missingLedgerError
 	switch {
 	case errors.As(err, &missing):

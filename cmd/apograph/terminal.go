@@ -22,3 +22,7 @@ func terminalWidth(stream any) (columns int, ok bool) {
 
 // isDumb reports whether the terminal cannot rewrite a line.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// mayEscape reports whether escape sequences may be sent to a terminal: it
+// understands them, and nobody objects (NO_COLOR, no-color.org).
+func mayEscape() bool { return !isDumb() && os.Getenv("NO_COLOR") == "" }

@@ -6,7 +6,6 @@ import (
 
 	"apograph/internal/connect"
 	"apograph/internal/groups"
-	"apograph/ledger"
 	"apograph/translate"
 )
 
@@ -174,38 +173,47 @@ func (j *translateJob) open(ctx context.Context, c *connect.Cluster, side, id st
 
 // openReader connects to the cluster whose groups are read.
 func (j *translateJob) openReader(ctx context.Context) (*groups.Cluster, error) {
-	identity, err := j.identity()
+	info, err := readLedgerInfo(ctx, j.path)
 	if err != nil {
 		return nil, err
 	}
 	if j.reverse {
-		return j.open(ctx, j.reader, "target", identity.TargetClusterID)
+		return j.open(ctx, j.reader, "target", info.Flow.Target.ClusterID)
 	}
-	return j.open(ctx, j.reader, "source", identity.SourceClusterID)
+	return j.open(ctx, j.reader, "source", info.Flow.Source.ClusterID)
 }
 
-// identity looks into the ledger for a moment: without it no cluster need be
-// asked.
-func (j *translateJob) identity() (ledger.Identity, error) {
-	l, err := openLedger(j.path)
-	if err != nil {
-		return ledger.Identity{}, err
-	}
-	return l.Identity(), l.Close()
-}
-
-// translate opens the ledger, translates, and closes it: before anything else
-// is asked or written, as nobody can write the ledger meanwhile.
+// translate translates by the books, before anything else is asked or written.
+// Where groups were read, what is theirs is chosen by a copy of the books.
 func (j *translateJob) translate(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
-	l, err := openLedger(j.path)
+	for _, row := range j.plan.Rows {
+		answer.transfers = append(answer.transfers, translate.NewTransfer(row, ""))
+	}
+	if len(read) > 0 {
+		return j.translateGroups(ctx, answer, read)
+	}
+	queries := make([]translate.Query, len(answer.transfers))
+	for i, transfer := range answer.transfers {
+		queries[i] = transfer.Query
+	}
+	from, answers, err := translateOffsets(ctx, j.path, queries, j.reverse)
+	if err != nil {
+		return err
+	}
+	answer.Ledger = from
+	for i := range answers {
+		answer.transfers[i].Answer = answers[i]
+	}
+	return nil
+}
+
+func (j *translateJob) translateGroups(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
+	l, _, err := freshLedger(ctx, j.path)
 	if err != nil {
 		return err
 	}
 	answer.Ledger = ledgerRefOf(j.path, l)
 	index := translate.NewIndex(l)
-	for _, row := range j.plan.Rows {
-		answer.transfers = append(answer.transfers, translate.NewTransfer(row, ""))
-	}
 	for _, group := range read {
 		selection := index.Select(group, j.reverse)
 		answer.transfers = append(answer.transfers, selection.Transfers...)

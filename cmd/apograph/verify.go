@@ -120,7 +120,11 @@ func verifyConfig(inv *invocation) (verify.Config, error) {
 		info = &debug.BuildInfo{}
 	}
 	return verify.Config{
-		LedgerPath:     path,
+		LedgerPath: path,
+		Books: func(ctx context.Context) (verify.Copy, error) {
+			l, live, err := freshLedger(ctx, path)
+			return verify.Copy{Ledger: l, Live: live}, err
+		},
 		Wait:           max(inv.Duration("wait"), time.Nanosecond), // 0 is the default of the package
 		Mode:           verify.Mode(inv.String("mode")),
 		Source:         source,

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"math"
-	"strconv"
-	"strings"
-
 	"apograph/verify"
 )
 
@@ -60,41 +56,9 @@ func sizeFlag(inv *invocation, flag string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, ok := parseSize(text)
-	if !ok {
-		return 0, usagef("--%s %s: no size above zero", flag, quoteArg(text)).
-			withHint("sizes are such as 500MB, 50MiB, 1.5GiB; a number alone is bytes")
+	n, err := parseSize(text)
+	if err != nil {
+		return 0, usagef("--%s: %v", flag, err)
 	}
 	return n, nil
-}
-
-// parseSize parses a number of bytes such as "50MiB" or "1.5 GB": decimal units
-// by 1000, binary ones by 1024. It is false for anything else and for less than
-// one byte.
-func parseSize(text string) (int64, bool) {
-	text = strings.TrimSpace(text)
-	digits := strings.TrimRight(text, "BKMGTPibkmgtp ")
-	unit, ok := sizeUnit(strings.TrimSpace(text[len(digits):]))
-	n, err := strconv.ParseFloat(digits, 64)
-	if !ok || err != nil || strings.Trim(digits, "0123456789.") != "" || n*unit < 1 || n*unit > math.MaxInt64/2 {
-		return 0, false
-	}
-	return int64(n * unit), true
-}
-
-// sizeUnit returns how many bytes a unit is. A single letter is refused: some
-// tools take it as 1000 and others as 1024.
-func sizeUnit(name string) (float64, bool) {
-	if name == "" || name == "B" {
-		return 1, true
-	}
-	power := strings.Index("KMGTP", strings.ToUpper(name[:1])) + 1
-	switch name[1:] {
-	case "B":
-		return math.Pow(1000, float64(power)), power > 0
-	case "iB":
-		return math.Pow(1024, float64(power)), power > 0
-	default:
-		return 0, false
-	}
 }

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"apograph/ledger"
+	"apograph/translate"
+)
+
+// A query is a question about a ledger in both of its forms: to the process
+// that holds it, and to the file.
+type query[T any] struct {
+	holder func(*holder) (T, error)
+	file   func() (T, error) // [*ledger.LockedError]: a process holds it after all
+}
+
+// askRounds is how often a question is asked again because the ledger changed
+// hands meanwhile.
+const askRounds = 3
+
+// askFirst asks the process that holds the ledger at path, and the file where
+// there is none. The error is a [*ledger.LockedError], or wraps one, if a
+// process holds the ledger and does not answer.
+func askFirst[T any](ctx context.Context, path string, q query[T]) (answer T, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return answer, ledgerError(path, err)
+	}
+	for range askRounds {
+		h, silence := findHolder(ctx, path)
+		if h != nil {
+			answer, err = q.holder(h)
+			h.close()
+			if !errors.Is(err, errHolderGone) {
+				return answer, err
+			}
+		}
+		var mismatch *protocolError
+		if errors.As(silence, &mismatch) {
+			return answer, mismatch
+		}
+		answer, err = q.file()
+		var locked *ledger.LockedError
+		switch {
+		case !errors.As(err, &locked):
+			return answer, err // a socket without the lock means nothing
+		case silence != nil:
+			return answer, &silentError{path: path, pid: locked.PID, why: silence.Error()}
+		case !isHolderThere(ctx, path):
+			return answer, locked
+		}
+	}
+	return answer, err
+}
+
+// isHolderThere reports whether a process answers for a ledger by now, as it
+// does some time after it has taken the lock.
+func isHolderThere(ctx context.Context, path string) bool {
+	h, err := findHolder(ctx, path)
+	if h != nil {
+		h.close()
+	}
+	return h != nil || err != nil
+}
+
+// readLedgerInfo returns what there is to say about the ledger at path.
+func readLedgerInfo(ctx context.Context, path string) (ledgerInfo, error) {
+	return askFirst(ctx, path, query[ledgerInfo]{
+		holder: func(h *holder) (info ledgerInfo, err error) {
+			err = h.get(ctx, pathLedger, &info)
+			info.Path = path
+			return info, err
+		},
+		file: func() (ledgerInfo, error) {
+			l, err := openLedger(path)
+			if err != nil {
+				return ledgerInfo{}, err
+			}
+			return ledgerInfoOf(path, l), l.Close()
+		},
+	})
+}
+
+// readStatus returns where the partitions of a flow are.
+func readStatus(ctx context.Context, path string) (flowStatus, error) {
+	return askFirst(ctx, path, query[flowStatus]{
+		holder: func(h *holder) (status flowStatus, err error) {
+			err = h.get(ctx, pathStatus, &status)
+			status.Report.Ledger.Path = path
+			return status, err
+		},
+		file: func() (status flowStatus, err error) {
+			l, err := openLedger(path)
+			if err != nil {
+				return status, err
+			}
+			all, err := statusInFile(l)
+			if err == nil {
+				status = newFlowStatus(stateStopped, ledgerInfoOf(path, l), l, all)
+			}
+			return status, errors.Join(err, l.Close())
+		},
+	})
+}
+
+// maxAskedOffsets is how many offsets a running copier is asked for at once;
+// for more, a copy of the books is the better source.
+const maxAskedOffsets = 20_000
+
+// translateOffsets translates offsets by the ledger at path, in order.
+func translateOffsets(ctx context.Context, path string, queries []translate.Query, reverse bool) (ledgerRef, []translate.Answer, error) {
+	answer, err := askFirst(ctx, path, query[translateResponse]{
+		holder: func(h *holder) (answer translateResponse, err error) {
+			if len(queries) > maxAskedOffsets {
+				return translateIn(ctx, path, func() (*ledger.Ledger, error) { return copyFromHolder(ctx, h) }, queries, reverse)
+			}
+			err = h.post(ctx, pathTranslate, translateRequest{queries, reverse}, &answer)
+			answer.Ledger.Path = path
+			return answer, err
+		},
+		file: func() (translateResponse, error) {
+			return translateIn(ctx, path, func() (*ledger.Ledger, error) { return openLedger(path) }, queries, reverse)
+		},
+	})
+	return answer.Ledger, answer.Answers, err
+}
+
+func translateIn(ctx context.Context, path string, open func() (*ledger.Ledger, error), queries []translate.Query, reverse bool) (translateResponse, error) {
+	l, err := open()
+	if err != nil {
+		return translateResponse{}, err
+	}
+	answers, err := translateAll(ctx, l, queries, reverse)
+	return translateResponse{ledgerRefOf(path, l), answers}, errors.Join(err, l.Close())
+}
+
+// freshLedger opens a private copy of the ledger at path as its last commit
+// left it. live says that a copier holds the ledger and its books go on.
+// Closing the ledger removes the copy.
+func freshLedger(ctx context.Context, path string) (l *ledger.Ledger, live bool, err error) {
+	l, err = askFirst(ctx, path, query[*ledger.Ledger]{
+		holder: func(h *holder) (*ledger.Ledger, error) {
+			live = true
+			return copyFromHolder(ctx, h)
+		},
+		file: func() (*ledger.Ledger, error) {
+			live = false
+			l, err := ledger.OpenCopy(path, ledger.Options{LockTimeout: lockWait})
+			return l, ledgerError(path, err)
+		},
+	})
+	return l, live, err
+}
+
+// copyFromHolder opens a snapshot that the holder of a ledger makes. Its file
+// has no name any more, so that nothing is left behind however this process
+// ends.
+func copyFromHolder(ctx context.Context, h *holder) (l *ledger.Ledger, err error) {
+	directory, err := os.MkdirTemp("", "apograph-ledger-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(directory, filepath.Base(h.path))
+	if _, err = h.snapshot(ctx, path); err == nil {
+		l, err = ledger.Open(path, ledger.Options{ReadOnly: true})
+	}
+	if gone := os.RemoveAll(directory); gone != nil && err == nil {
+		err = errors.Join(gone, l.Close())
+	}
+	return l, ledgerError(h.path, err)
+}
+
+// snapshot writes a copy of the holder's ledger to a file that is not there yet,
+// and returns its SHA-256.
+func (h *holder) snapshot(ctx context.Context, path string) (sum [32]byte, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(snapshotPatience, func() { cancel(context.DeadlineExceeded) })
+	defer stalled.Stop()
+	response, err := h.request(ctx, http.MethodGet, pathSnapshot, nil)
+	if err != nil {
+		return sum, h.known(err)
+	}
+	defer response.Body.Close()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return sum, err
+	}
+	hash := sha256.New()
+	into := io.MultiWriter(file, hash, watchdog{stalled})
+	if _, failed := io.Copy(into, response.Body); failed != nil {
+		err = h.known(callError(ctx, failed))
+	} else {
+		err = file.Sync()
+	}
+	hash.Sum(sum[:0])
+	if err = errors.Join(err, file.Close()); err != nil {
+		return sum, err
+	}
+	if want := response.Header.Get(headerSHA256); fmt.Sprintf("%x", sum) != want {
+		return sum, fmt.Errorf("the snapshot was damaged on its way: its SHA-256 is %x and not %s", sum, want)
+	}
+	return sum, nil
+}
+
+// A watchdog gives time anew with every piece that is written to it.
+type watchdog struct{ timer *time.Timer }
+
+func (w watchdog) Write(p []byte) (int, error) {
+	w.timer.Reset(snapshotPatience)
+	return len(p), nil
+}
+
+// snapshotTo writes a copy of the ledger from to the path to, in place of what
+// is there, and returns its SHA-256.
+func snapshotTo(ctx context.Context, from, to string) (sum [32]byte, err error) {
+	return askFirst(ctx, from, query[[32]byte]{
+		holder: func(h *holder) ([32]byte, error) { return h.snapshotInPlace(ctx, to) },
+		file:   func() ([32]byte, error) { return snapshotFile(ctx, from, to) },
+	})
+}
+
+// snapshotInPlace writes a snapshot under another name first: to names a
+// complete ledger or what it named before.
+func (h *holder) snapshotInPlace(ctx context.Context, to string) (sum [32]byte, err error) {
+	directory, err := os.MkdirTemp(filepath.Dir(to), filepath.Base(to)+".copy-")
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
+	temporary := filepath.Join(directory, "snapshot")
+	if sum, err = h.snapshot(ctx, temporary); err != nil {
+		return sum, err
+	}
+	if err = os.Rename(temporary, to); err != nil {
+		return sum, err
+	}
+	return sum, syncDirectory(filepath.Dir(to))
+}
+
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}
+
+// refuseHeld returns a [*ledger.LockedError] if a process answers for the ledger
+// at path. Others find out by the lock.
+func refuseHeld(ctx context.Context, path string) error {
+	h, err := findHolder(ctx, path)
+	if h == nil {
+		var mismatch *protocolError
+		if errors.As(err, &mismatch) {
+			return mismatch
+		}
+		return nil
+	}
+	h.close()
+	return &ledger.LockedError{Path: path, PID: h.self.PID}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// wholeTopic stands for all partitions of a topic in an order.
+const wholeTopic = -1
+
+func pauseCommand() command {
+	return command{
+		path:    "pause",
+		args:    "TOPIC[:PARTITION]",
+		maxArgs: 1,
+		summary: "stop copying a topic or a partition until it is resumed",
+		details: "A running copier finishes what is in flight and leaves the partitions alone\n" +
+			"from then on; the others go on. Where none runs, the next one obeys. The pause\n" +
+			"is kept in the ledger with who ordered it, and no restart ends it.",
+		examples: []string{
+			"apograph pause --ledger f.ledger orders",
+			"apograph pause --ledger f.ledger orders:3 --reason 'disk of broker 7 is full'",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		flags:   []cli.Flag{ledgerFlag(), reasonFlag()},
+		exits:   orderExits(),
+		run:     func(ctx context.Context, inv *invocation) error { return runOrder(ctx, inv, true) },
+	}
+}
+
+func resumeCommand() command {
+	return command{
+		path:    "resume",
+		args:    "TOPIC[:PARTITION]",
+		maxArgs: 1,
+		summary: "copy again what was paused or has stopped",
+		details: "Ends a pause, and tries a partition that has stopped at once. What it stopped\n" +
+			"for may need a decision:\n\n" +
+			"  --skip START-END      leave out the source offsets from START to before END;\n" +
+			"                        they are booked as filtered, with the reason that must\n" +
+			"                        be given. START must be where the copy stands\n" +
+			"  --accept-recreated    go on with a topic that was deleted and created again\n" +
+			"  --accept-truncated    go on with a source that has lost its end\n\n" +
+			"A topic that is paused as a whole is resumed as a whole. The order is kept in\n" +
+			"the ledger; where no copier runs, the next one obeys.",
+		examples: []string{
+			"apograph resume --ledger f.ledger orders",
+			"apograph resume --ledger f.ledger orders:3 --skip 8812-8813 --reason 'larger than the target takes, ticket 42'",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		// None of these from the environment: each use needs a decision of its own.
+		flags: []cli.Flag{
+			ledgerFlag(), reasonFlag(),
+			&cli.StringFlag{Name: "skip", Usage: "leave out the source offsets of a `RANGE` START-END, END excluded; needs --reason"},
+			&cli.BoolFlag{Name: "accept-recreated", Usage: "go on with a topic that was deleted and created again"},
+			&cli.BoolFlag{Name: "accept-truncated", Usage: "go on with a source partition whose log was cut"},
+		},
+		exits: orderExits(),
+		run:   func(ctx context.Context, inv *invocation) error { return runOrder(ctx, inv, false) },
+	}
+}
+
+func orderExits() []exitCode { return []exitCode{exitNoLedger, exitLocked, exitDamaged} }
+
+func reasonFlag() cli.Flag {
+	return &cli.StringFlag{Name: "reason", Usage: "a `TEXT` of one line that is kept with the order"}
+}
+
+func runOrder(ctx context.Context, inv *invocation, pause bool) error {
+	order, err := orderOf(inv, pause)
+	if err != nil {
+		return err
+	}
+	path := inv.String("ledger")
+	if path == "" {
+		return usagef("no ledger given").withHint("name its file with --ledger FILE")
+	}
+	answer, err := giveOrder(ctx, path, order)
+	if err != nil {
+		return err
+	}
+	if inv.format == formatJSON {
+		return writeJSON(inv.stdout, answer.Report)
+	}
+	if _, err := fmt.Fprintln(inv.stdout, printable(answer.Report.headline())); err != nil {
+		return err
+	}
+	return inv.writeTable(partitionTable(answer.Report.Partitions, answer.Details))
+}
+
+// orderOf returns the order that the command line gives.
+func orderOf(inv *invocation, pause bool) (ledger.Order, error) {
+	o := ledger.Order{
+		Paused: pause, By: userAtHost(), Reason: inv.String("reason"), AtMillis: time.Now().UnixMilli(),
+		AcceptRecreated: inv.Bool("accept-recreated"), AcceptTruncated: inv.Bool("accept-truncated"),
+	}
+	var err error
+	if o.SourceTopic, o.Partition, err = askedPartition(inv.args); err != nil {
+		return o, err
+	}
+	if text := inv.String("skip"); text != "" {
+		if o.Skip, err = parseSkip(text); err != nil {
+			return o, err
+		}
+		if o.Partition == wholeTopic {
+			return o, usagef("--skip is about one partition: name TOPIC:PARTITION")
+		}
+		if o.Reason == "" {
+			return o, usagef("--skip needs --reason").withHint("it is kept with the offsets that are left out, for whoever asks later")
+		}
+	}
+	if len(o.Reason) > maxReason || strings.ContainsAny(o.Reason, "\r\n") {
+		return o, usagef("--reason is more than one line or %d bytes", maxReason)
+	}
+	return o, nil
+}
+
+// maxReason is how many bytes the ledger takes as a reason.
+const maxReason = 1024
+
+// askedPartition reads TOPIC or TOPIC:PARTITION. No topic has a colon in its
+// name (Kafka's Topic.LEGAL_CHARS).
+func askedPartition(args []string) (topic string, partition int32, err error) {
+	if len(args) == 0 {
+		return "", 0, usagef("no topic given").withHint("name TOPIC, or TOPIC:PARTITION for one partition of it")
+	}
+	topic, text, one := strings.Cut(args[0], ":")
+	if topic == "" {
+		return "", 0, usagef("%s names no topic", quoteArg(args[0]))
+	}
+	if !one {
+		return topic, wholeTopic, nil
+	}
+	n, parseErr := strconv.ParseInt(text, 10, 32)
+	if parseErr != nil || n < 0 {
+		return "", 0, usagef("%s is neither TOPIC nor TOPIC:PARTITION", quoteArg(args[0]))
+	}
+	return topic, int32(n), nil
+}
+
+// parseSkip reads START-END.
+func parseSkip(text string) (ledger.Range, error) {
+	from, to, ok := strings.Cut(text, "-")
+	start, startErr := strconv.ParseInt(from, 10, 64)
+	end, endErr := strconv.ParseInt(to, 10, 64)
+	if !ok || startErr != nil || endErr != nil || start < 0 || end == math.MaxInt64 {
+		return ledger.Range{}, usagef("--skip %s is no range of offsets", quoteArg(text)).
+			withHint("8812-8813 is offset 8812 alone: END is the first offset that is not left out")
+	}
+	if start >= end {
+		return ledger.Range{}, usagef("--skip %s is empty", quoteArg(text)).
+			withHint("END is the first offset that is not left out: %d-%d is offset %d alone", start, start+1, start)
+	}
+	return ledger.Range{Start: start, End: end}, nil
+}
+
+// userAtHost returns who runs this process, for reports.
+func userAtHost() string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+// giveOrder has an order carried out by the process that holds the ledger, or
+// leaves it in the ledger for the next one.
+func giveOrder(ctx context.Context, path string, o ledger.Order) (orderResponse, error) {
+	return askFirst(ctx, path, query[orderResponse]{
+		holder: func(h *holder) (answer orderResponse, err error) {
+			err = h.post(ctx, pathOrder, orderRequest{o}, &answer)
+			answer.Report.Ledger.Path = path
+			return answer, err
+		},
+		file: func() (answer orderResponse, err error) {
+			l, err := ledger.Open(path, ledger.Options{LockTimeout: lockWait})
+			if err != nil {
+				return answer, ledgerError(path, err)
+			}
+			answer, err = orderInFile(path, l, o)
+			return answer, errors.Join(err, l.Close())
+		},
+	})
+}
+
+func orderInFile(path string, l *ledger.Ledger, o ledger.Order) (orderResponse, error) {
+	if err := replicate.OrderOffline(l, o); err != nil {
+		return orderResponse{}, err
+	}
+	all, err := statusInFile(l)
+	if err != nil {
+		return orderResponse{}, err
+	}
+	all = slices.DeleteFunc(all, func(p replicate.PartitionStatus) bool { return !isAbout(o, p.Topic, p.Partition) })
+	report, details := newOrderReport(o, ledgerInfoOf(path, l), l, all)
+	return orderResponse{report, details}, nil
+}
+
+// An orderReport is the answer of `apograph pause` and `apograph resume`.
+type orderReport struct {
+	envelope
+	Flow       flowInfo          `json:"flow"`
+	State      string            `json:"state"`      // of the flow, as in a status report
+	HolderPID  *int              `json:"holder_pid"` // of the process that obeys; nil: the next one will
+	Order      orderInfo         `json:"order"`
+	Ledger     ledgerInfo        `json:"ledger"`
+	Partitions []partitionStatus `json:"partitions"` // what they do now
+}
+
+// An orderInfo is an order in an answer.
+type orderInfo struct {
+	Action          string     `json:"action"` // pause or resume
+	Topic           string     `json:"topic"`
+	Partition       *int32     `json:"partition"` // nil: all of them
+	Skip            *rangeInfo `json:"skip"`      // nil: nothing
+	AcceptRecreated bool       `json:"accept_recreated"`
+	AcceptTruncated bool       `json:"accept_truncated"`
+	Reason          string     `json:"reason"`
+	By              string     `json:"by"`
+	At              instant    `json:"at"`
+}
+
+// A rangeInfo is a half-open range of offsets in an answer.
+type rangeInfo struct {
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+}
+
+func newOrderReport(o ledger.Order, info ledgerInfo, l *ledger.Ledger, all []replicate.PartitionStatus) (orderReport, []string) {
+	r := orderReport{
+		envelope: newEnvelope("OrderReport", "order"),
+		Flow:     info.Flow, State: stateStopped, HolderPID: info.HolderPID, Ledger: info,
+		Order: orderInfo{
+			Action: "resume", Topic: o.SourceTopic, AcceptRecreated: o.AcceptRecreated, AcceptTruncated: o.AcceptTruncated,
+			Reason: o.Reason, By: o.By, At: instantOf(o.AtMillis),
+		},
+	}
+	if info.HolderPID != nil {
+		r.State = stateRunning
+	}
+	if o.Paused {
+		r.Order.Action = "pause"
+	}
+	if o.Partition != wholeTopic {
+		r.Order.Partition = &o.Partition
+	}
+	if !o.Skip.Empty() {
+		r.Order.Skip = &rangeInfo{o.Skip.Start, o.Skip.End}
+	}
+	var details []string
+	r.Partitions, details = partitionRows(l, all)
+	return r, details
+}
+
+// headline says in one line what was ordered and who obeys.
+func (r *orderReport) headline() string {
+	line := r.Order.Action + " " + r.Order.Topic
+	if r.Order.Partition != nil {
+		line += fmt.Sprintf(":%d", *r.Order.Partition)
+	}
+	if s := r.Order.Skip; s != nil {
+		line += fmt.Sprintf(", leaving out source offsets %d to %d", s.Start, s.End-1)
+	}
+	for _, accepted := range []struct {
+		is   bool
+		what string
+	}{{r.Order.AcceptRecreated, "as created again"}, {r.Order.AcceptTruncated, "as truncated"}} {
+		if accepted.is {
+			line += ", accepted " + accepted.what
+		}
+	}
+	if r.HolderPID != nil {
+		return line + ": ordered, process " + strconv.Itoa(*r.HolderPID) + " obeys"
+	}
+	return line + ": in the ledger, for the next run"
+}

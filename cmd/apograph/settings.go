@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// A setting is a key that -X may set. Keys are those of a configuration file.
+type setting struct {
+	key   string
+	usage string // one line; the default in parentheses
+}
+
+// settingFlag returns -X for a command that knows these settings, see
+// [invocation.settings]. It has no variable: each setting would need its own.
+func settingFlag(known []setting) cli.Flag {
+	usage := "set `KEY=VALUE`, may be repeated; keys are "
+	for i, s := range known {
+		if i > 0 {
+			usage += "; "
+		}
+		usage += s.key + ": " + s.usage
+	}
+	return &cli.StringSliceFlag{Name: "X", KeepSpace: true, Usage: usage}
+}
+
+// settings returns what -X sets, by key. A key that is not known is wrong use:
+// a typing error must not mean the default.
+func (inv *invocation) settings(known []setting) (map[string]string, error) {
+	values := map[string]string{}
+	var keys []string
+	for _, s := range known {
+		keys = append(keys, s.key)
+	}
+	for _, text := range inv.StringSlice("X") {
+		key, value, ok := strings.Cut(text, "=")
+		key = strings.TrimSpace(key)
+		if !ok || key == "" {
+			return nil, usagef("-X %s is not KEY=VALUE", quoteArg(text))
+		}
+		if !contains(known, key) {
+			err := usagef("-X: unknown key %s", quoteArg(key))
+			if best, ok := nearest(key, keys); ok {
+				return nil, err.withHint("did you mean %s?", best)
+			}
+			return nil, err.withHint("known keys: %s", strings.Join(keys, ", "))
+		}
+		if old, twice := values[key]; twice && old != value {
+			return nil, usagef("-X sets %s twice: %s and %s", key, quoteArg(old), quoteArg(value))
+		}
+		values[key] = value
+	}
+	return values, nil
+}
+
+func contains(known []setting, key string) bool {
+	for _, s := range known {
+		if s.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// parseInterval reads a duration as Kafka's settings have it, in milliseconds,
+// or with a unit. It is above zero.
+func parseInterval(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	d, err := time.ParseDuration(text)
+	if ms, notANumber := strconv.ParseInt(text, 10, 64); notANumber == nil {
+		d, err = time.Duration(ms)*time.Millisecond, nil
+		if ms > math.MaxInt64/int64(time.Millisecond) {
+			d = 0
+		}
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%s is no interval: it is a number of milliseconds above zero, or has a unit, such as 30s", quoteArg(text))
+	}
+	return d, nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"apograph/replicate"
+)
+
+func statusCommand() command {
+	return command{
+		path:    "status",
+		args:    "[LEDGER]",
+		maxArgs: 1,
+		summary: "say where a flow is: lag, what has stopped and why",
+		details: "Asks the copier that holds the ledger. Where none runs, the ledger says what\n" +
+			"was last seen, and when. Partitions that have stopped come first.\n\n" +
+			"  running   copying or caught up; of a flow that does not run: free to go on\n" +
+			"  waiting   an open transaction on the source keeps the rest back\n" +
+			"  stopped   cannot go on, for a reason; is tried again at next_retry\n" +
+			"  paused    somebody ordered it\n\n" +
+			"LAG counts source offsets that are not in the books yet, LAG-TIME says how old\n" +
+			"the target's state is, HEADROOM how long the next record is safe from the\n" +
+			"source's retention. A dash is what is not known.\n\n" +
+			"With --watch the answer comes again every 2 s, with -o json one document a\n" +
+			"line, until the command is interrupted.",
+		examples: []string{
+			"apograph status --ledger orders.ledger",
+			"apograph status --ledger orders.ledger --stopped -o json",
+			"apograph status --ledger orders.ledger --watch",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		flags: []cli.Flag{
+			ledgerFlag(),
+			&cli.BoolFlag{Name: "watch", Usage: "answer again every 2 s until interrupted"},
+			&cli.BoolFlag{Name: "stopped", Usage: "list only partitions that have stopped"},
+		},
+		exits: []exitCode{exitFaults, exitNoLedger, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
+		run:   runStatus,
+	}
+}
+
+// watchInterval is how often --watch answers.
+const watchInterval = 2 * time.Second
+
+func runStatus(ctx context.Context, inv *invocation) error {
+	path, err := ledgerPath(inv)
+	if err != nil {
+		return err
+	}
+	if inv.Bool("watch") {
+		return watchStatus(ctx, inv, path)
+	}
+	status, err := readStatus(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := status.write(inv, 0); err != nil {
+		return err
+	}
+	return status.verdict()
+}
+
+// watchStatus answers until ctx ends.
+func watchStatus(ctx context.Context, inv *invocation, path string) error {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for first := true; ; first = false {
+		status, err := readStatus(ctx, path)
+		if err != nil {
+			return err
+		}
+		if err := status.show(inv, first); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Sequences that redraw a terminal without flicker: each line is written over
+// the one that stood there.
+const (
+	cursorHome     = "\x1b[H"
+	clearLine      = "\x1b[K"
+	clearRemainder = "\x1b[J"
+)
+
+// show writes one answer of --watch: over the last one on a terminal that can
+// do that, else below it.
+func (s *flowStatus) show(inv *invocation, first bool) error {
+	redraws := inv.stdout.redraws && inv.format != formatJSON
+	switch {
+	case redraws:
+		fmt.Fprint(inv.stdout, cursorHome)
+	case !first && inv.format != formatJSON:
+		fmt.Fprintln(inv.stdout)
+	}
+	rows := 0
+	if redraws {
+		rows = terminalRows()
+	}
+	if err := s.write(inv, rows); err != nil {
+		return err
+	}
+	if redraws {
+		fmt.Fprint(inv.stdout, clearRemainder)
+	}
+	return inv.stdout.Flush()
+}
+
+// terminalRows returns how many rows standard output has, 0 if that is not
+// known.
+func terminalRows() int {
+	_, rows, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return rows
+}
+
+// write writes the answer. With a number of rows it is made to fit on a
+// terminal, over what stands there.
+func (s *flowStatus) write(inv *invocation, rows int) error {
+	shown := *s
+	if inv.Bool("stopped") {
+		shown = s.onlyStopped()
+	}
+	if inv.format == formatJSON {
+		return writeJSON(inv.stdout, shown.Report)
+	}
+	columns := inv.stdout.columns
+	if inv.format == formatWide {
+		columns = 0
+	}
+	text := snip(printable(shown.headline()), columns) + "\n"
+	if len(shown.Report.Partitions) > 0 {
+		text += "\n" + partitionTable(shown.Report.Partitions, shown.Details).text(columns)
+	}
+	if rows > 0 {
+		text = fitRows(text, rows)
+	}
+	_, err := fmt.Fprint(inv.stdout, text)
+	return err
+}
+
+// fitRows cuts a text to a number of rows, the last of which stays free, and
+// has each line clear what stood behind it.
+func fitRows(text string, rows int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if room := max(rows-1, 1); len(lines) > room {
+		hidden := len(lines) - room + 1
+		lines = append(lines[:room-1], fmt.Sprintf("... %d more", hidden))
+	}
+	return strings.Join(lines, clearLine+"\n") + clearLine + "\n"
+}
+
+func (s *flowStatus) onlyStopped() flowStatus {
+	only := *s
+	only.Report.Partitions, only.Details = []partitionStatus{}, nil
+	for i, p := range s.Report.Partitions {
+		if p.State == replicate.StateStopped {
+			only.Report.Partitions = append(only.Report.Partitions, p)
+			only.Details = append(only.Details, s.Details[i])
+		}
+	}
+	return only
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"apograph/internal/mm2"
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// The states of a flow.
+const (
+	stateRunning = "running"
+	stateStopped = "stopped" // no process holds the ledger
+)
+
+// A statusReport is the answer of `apograph status`.
+type statusReport struct {
+	envelope
+	Flow       flowInfo          `json:"flow"`
+	State      string            `json:"state"`
+	HolderPID  *int              `json:"holder_pid"` // nil if the flow is stopped
+	Ledger     ledgerInfo        `json:"ledger"`
+	Partitions []partitionStatus `json:"partitions"` // those that stopped first
+}
+
+// A partitionStatus is one row of a [statusReport]. What is not known is nil.
+type partitionStatus struct {
+	Topic     string  `json:"topic"`
+	Partition int32   `json:"partition"`
+	State     string  `json:"state"`
+	Reason    string  `json:"reason"`
+	Since     instant `json:"since"`
+	NextRetry instant `json:"next_retry"`
+
+	Position  *int64 `json:"position"` // end of the source book
+	SourceEnd *int64 `json:"source_end"`
+	TargetEnd *int64 `json:"target_end"`
+
+	LagRecords        *int64   `json:"lag_records"`
+	LagSeconds        *float64 `json:"lag_seconds"`
+	RetentionHeadroom *float64 `json:"retention_headroom_seconds"`
+}
+
+// A flowStatus is a status report, and what is not in it.
+type flowStatus struct {
+	Report     statusReport `json:"report"`
+	Details    []string     `json:"details"`     // of the partitions, in their order; for a person
+	BadOffsets int64        `json:"bad_offsets"` // lost and unexplained ones in scope
+	Seen       instant      `json:"seen"`        // when the source was seen last
+}
+
+// newFlowStatus returns the status of a flow with these partitions.
+func newFlowStatus(state string, info ledgerInfo, l *ledger.Ledger, all []replicate.PartitionStatus) flowStatus {
+	s := flowStatus{
+		Report: statusReport{
+			envelope: newEnvelope("StatusReport", "status"),
+			Flow:     info.Flow, State: state, HolderPID: info.HolderPID, Ledger: info,
+		},
+		BadOffsets: badOffsets(l, all),
+		Seen:       lastSeen(l, all),
+	}
+	s.Report.Partitions, s.Details = partitionRows(l, all)
+	return s
+}
+
+// partitionRows returns the rows of partitions, and their details. A partition
+// without a book has no place in one.
+func partitionRows(l *ledger.Ledger, all []replicate.PartitionStatus) ([]partitionStatus, []string) {
+	booked := openPairs(l)
+	rows, details := []partitionStatus{}, []string{}
+	for _, p := range all {
+		row := partitionStatus{
+			Topic: p.Topic, Partition: p.Partition, State: p.State, Reason: string(p.Reason),
+			Since: instant{p.Since}, NextRetry: instant{p.NextRetry},
+			SourceEnd: known(p.SourceEnd), LagRecords: known(p.LagRecords),
+			LagSeconds: secondsOf(p.Lag), RetentionHeadroom: secondsOf(p.Headroom),
+		}
+		if _, ok := booked[partitionName{p.Topic, p.Partition}]; ok {
+			row.Position, row.TargetEnd = known(p.Position), known(p.TargetEnd)
+		}
+		rows, details = append(rows, row), append(details, p.Detail)
+	}
+	return rows, details
+}
+
+// A partitionName names a partition of the source.
+type partitionName struct {
+	topic  string
+	number int32
+}
+
+// openPairs returns the open pairs of a ledger by their source partitions.
+func openPairs(l *ledger.Ledger) map[partitionName]ledger.Pair {
+	pairs := map[partitionName]ledger.Pair{}
+	for _, pair := range l.Pairs() {
+		if pair.Closed == nil {
+			pairs[partitionName{pair.SourceTopic, pair.Partition}] = pair
+		}
+	}
+	return pairs
+}
+
+// badOffsets counts the lost and unexplained offsets in the books of
+// partitions.
+func badOffsets(l *ledger.Ledger, all []replicate.PartitionStatus) (n int64) {
+	booked := openPairs(l)
+	for _, p := range all {
+		for tile, count := range l.Totals(booked[partitionName{p.Topic, p.Partition}].ID).Tiles {
+			if ledger.Tile(tile).Bad() {
+				n += count
+			}
+		}
+	}
+	return n
+}
+
+// lastSeen returns when the source of one of the partitions was seen last.
+func lastSeen(l *ledger.Ledger, all []replicate.PartitionStatus) instant {
+	booked := openPairs(l)
+	var newest int64
+	for _, p := range all {
+		if pair, ok := booked[partitionName{p.Topic, p.Partition}]; ok {
+			newest = max(newest, l.State(pair.ID).SeenMillis)
+		}
+	}
+	return instantOf(newest)
+}
+
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// secondsOf returns a duration in seconds, to the millisecond; nil if it is
+// negative, which means unknown.
+func secondsOf(d time.Duration) *float64 {
+	if d < 0 {
+		return nil
+	}
+	seconds := float64(d.Milliseconds()) / 1000
+	return &seconds
+}
+
+// statusInFile returns what a ledger says about the partitions of its flow,
+// while the flow does not run. Those of topics that the flow was not started
+// with any more are left out.
+func statusInFile(l *ledger.Ledger) ([]replicate.PartitionStatus, error) {
+	scope := l.Scope()
+	selection, err := mm2.ParseSelection(scope.Topics, scope.TopicsExclude)
+	if err != nil {
+		return nil, err
+	}
+	stops := map[partitionName]ledger.Stop{}
+	for _, stop := range l.Stops() {
+		stops[partitionName{stop.SourceTopic, stop.Partition}] = stop
+	}
+	var all []replicate.PartitionStatus
+	for name, pair := range openPairs(l) {
+		if _, ok := selection.Match(name.topic); !ok && len(scope.Topics) > 0 {
+			continue
+		}
+		status := replicate.StatusInBook(l, pair)
+		stopIn(&status, stops[name])
+		pauseIn(&status, l.Orders())
+		all = append(all, status)
+		delete(stops, name)
+	}
+	for name, stop := range stops {
+		if _, ok := selection.Match(name.topic); !ok && len(scope.Topics) > 0 {
+			continue
+		}
+		status := replicate.PartitionStatus{Topic: name.topic, Partition: name.number, SourceEnd: -1, LagRecords: -1, Lag: -1, Headroom: -1}
+		stopIn(&status, stop)
+		all = append(all, status)
+	}
+	replicate.SortStatus(all)
+	return all, nil
+}
+
+// stopIn puts into a status why a partition stopped, if it did.
+func stopIn(status *replicate.PartitionStatus, stop ledger.Stop) {
+	if stop.Reason == "" {
+		return
+	}
+	status.State = replicate.StateStopped
+	status.Reason, status.Detail = replicate.StopReason(stop.Reason), stop.Detail
+	status.Since = instantOf(stop.SinceMillis).Time
+}
+
+// pauseIn puts into a status that a partition, or its topic, was told to pause.
+func pauseIn(status *replicate.PartitionStatus, orders []ledger.Order) {
+	for _, o := range orders {
+		if !o.Paused || !isAbout(o, status.Topic, status.Partition) {
+			continue
+		}
+		status.State, status.Reason = replicate.StatePaused, replicate.StopPaused
+		status.Since, status.Detail = instantOf(o.AtMillis).Time, pausedBy(o)
+	}
+}
+
+// isAbout reports whether an order is about a partition, alone or with its
+// topic.
+func isAbout(o ledger.Order, topic string, partition int32) bool {
+	return o.SourceTopic == topic && (o.Partition == wholeTopic || o.Partition == partition)
+}
+
+func pausedBy(o ledger.Order) string {
+	detail := "paused by " + cmp.Or(o.By, "somebody")
+	if o.Reason != "" {
+		detail += ": " + o.Reason
+	}
+	return detail
+}
+
+// verdict returns what the exit code has to say about the state of a flow.
+func (s *flowStatus) verdict() error {
+	switch {
+	case slices.ContainsFunc(s.Report.Partitions, func(p partitionStatus) bool { return p.State == replicate.StateStopped }):
+		return verdict(exitError)
+	case s.BadOffsets > 0:
+		return verdict(exitFaults)
+	}
+	return nil
+}
+
+// headline says in one line what the flow is and as of when the table is.
+func (s *flowStatus) headline() string {
+	r := &s.Report
+	line := r.Flow.Source.Alias + " -> " + r.Flow.Target.Alias + ": "
+	if r.HolderPID != nil {
+		line += "running as process " + strconv.Itoa(*r.HolderPID)
+	} else {
+		line += "not running"
+	}
+	line += ", last seen at " + orUnknown(s.Seen.String())
+	if s.BadOffsets > 0 {
+		line += ", " + strconv.FormatInt(s.BadOffsets, 10) + " offsets lost or unexplained"
+	}
+	return line
+}
+
+// partitionTable returns rows of partitions as a table.
+func partitionTable(rows []partitionStatus, details []string) *textTable {
+	table := &textTable{
+		header: []string{"TOPIC", "PARTITION", "STATE", "LAG", "LAG-TIME", "POSITION", "SOURCE-END", "TARGET-END", "HEADROOM", "SINCE", "NEXT-RETRY", "REASON", "DETAIL"},
+		right:  []bool{false, true, false, true, true, true, true, true, true},
+	}
+	for i, p := range rows {
+		table.add(p.Topic, number(int64(p.Partition)), p.State, offsetOrDash(p.LagRecords), secondsOrDash(p.LagSeconds),
+			offsetOrDash(p.Position), offsetOrDash(p.SourceEnd), offsetOrDash(p.TargetEnd), secondsOrDash(p.RetentionHeadroom),
+			cmp.Or(p.Since.String(), "-"), cmp.Or(p.NextRetry.String(), "-"), cmp.Or(p.Reason, "-"), details[i])
+	}
+	return table
+}
+
+// secondsOrDash returns a number of seconds as a duration, of which only the
+// two largest units matter to a person.
+func secondsOrDash(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	d := time.Duration(*seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 48*time.Hour:
+		return d.Round(time.Second).String()
+	default:
+		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
+	}
+}
