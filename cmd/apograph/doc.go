@@ -36,6 +36,10 @@
 //     written and the code is all that is left to say, or nil. What belongs
 //     together is joined with errors.Join; the frame picks the code.
 //
+// A command that reads a ledger asks the process that holds it first, see
+// [askFirst]; [freshLedger] is a copy for work that takes its time. What a
+// running copier answers itself has a path in protocol.go.
+//
 // A new class of error gets its code in codeOf and its advice in hintFor; an
 // error type of another package may bring its advice along in a method
 // Hint() string. An action that was interrupted returns context.Cause(ctx), or
