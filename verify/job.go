@@ -116,11 +116,11 @@ func (j *job) portions(p *part, until Until) (source, target *portion) {
 	from, to := j.extents(p, until)
 	hash := hasher{bare: j.books.replaced || j.target.state.stampsTime || j.target.state.policyUnknown}
 	if j.target.unreadable() == nil {
-		target = &portion{to, hash, p.trail.target}
+		target = &portion{to, hash, p.trail.target, j.target.state.hollow(false)}
 	}
 	if j.source.known && j.source.unreadable() == nil {
 		hash.keys = j.source.state.compacts || j.books.state.CompactSeen
-		source = &portion{from, hash, p.trail.source}
+		source = &portion{from, hash, p.trail.source, j.source.state.hollow(j.books.state.CompactSeen)}
 	}
 	return source, target
 }
