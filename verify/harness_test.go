@@ -42,6 +42,9 @@ type flow struct {
 	apart  bool
 	// compacts says of a topic that what is absent was compacted.
 	compacts map[string]bool
+	// written counts the records that the pair's producer has written beside the
+	// books, see wrote.
+	written int32
 	// replaced says of a topic that its target stamps its own times.
 	replaced map[string]bool
 }
@@ -154,7 +157,7 @@ func (f *flow) openPairs(l *ledger.Ledger, topic string, n int32) {
 			SourceTopic: topic, SourceTopicID: f.topicID(f.source, topic),
 			TargetTopic: topic, TargetTopicID: f.topicID(f.target, topic),
 			Partition: p, ScopeStart: source.LogStart, TargetBase: target.HighWatermark,
-			Producer: ledger.Producer{ID: 1 << 50, Epoch: 0},
+			Producer: ledger.Producer{ID: ourProducer, Epoch: 0},
 		})
 	}
 	_, err := l.OpenPairs(pairs)
@@ -278,6 +281,27 @@ func (f *flow) copyRun(l *ledger.Ledger, pair ledger.Pair, cells []cell, start, 
 	codecs := kafkatest.Codecs()
 	f.must(f.target.Append(f.ctx, codecs[f.rng.IntN(len(codecs))], batch...))
 	f.append(l, pair, e)
+}
+
+// ourProducer is the producer id of all pairs.
+const ourProducer = 1 << 50
+
+// wrote writes plain records [from, from+n) to partition 0 of the target as the
+// pair's producer does, and books nothing.
+func (f *flow) wrote(topic string, from, n int) {
+	f.t.Helper()
+	var records []kafkatest.BatchRecord
+	for _, r := range plainRecords(topic, from, n) {
+		records = append(records, kafkatest.BatchRecord{Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value})
+	}
+	b := kafkatest.NewBatch(0, records...)
+	b.ProducerID, b.ProducerEpoch, b.BaseSequence = ourProducer, 0, f.written
+	b.MaxTimestamp = records[n-1].Timestamp
+	f.written += int32(n)
+	raw, err := b.Encode()
+	f.must(err)
+	_, err = f.target.AppendBatch(f.ctx, topic, 0, raw)
+	f.must(err)
 }
 
 func producible(pair ledger.Pair, r *kafkatest.Record) *kgo.Record {

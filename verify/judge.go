@@ -82,7 +82,7 @@ func (j *judge) damaged(u *unit, d digests) bool {
 	if n == 0 {
 		return false
 	}
-	detail := fmt.Sprintf("the target does not hold the %d records that were copied, whose digest is %v: at least one is another%s", len(u.slots), u.entry.Digest, j.renamed)
+	detail := fmt.Sprintf("the target does not hold the %s that were copied, whose digest is %v: at least one is another%s", counted(int64(len(u.slots)), "record"), u.entry.Digest, j.renamed)
 	if n < len(u.slots) {
 		detail = fmt.Sprintf("the target does not hold all %d records that were copied, whose digest is %v, and the source holds %d of them, which are equal: at least one of the others is another%s",
 			len(u.slots), u.entry.Digest, len(u.slots)-n, j.renamed)

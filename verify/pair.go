@@ -123,7 +123,7 @@ func (t *tally) finish() {
 }
 
 func unverifiedText(reason Reason, records int64) string {
-	text := fmt.Sprintf("%d copied records could not be compared: ", records)
+	text := counted(records, "copied record") + " could not be compared: "
 	switch reason {
 	case Retention:
 		return text + "they lie below the log start of the source or the target"

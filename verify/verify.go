@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/internal/mm2"
 	"apograph/internal/pace"
 	"apograph/ledger"
 )
@@ -132,6 +133,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err = r.openBooks(ctx, deadline); err != nil {
 		return err
 	}
+	if err := r.checkAliases(); err != nil {
+		return err
+	}
 	if r.scope, err = newScope(r.ledger.Scope(), r.config.Topics, r.config.TopicsExclude); err != nil {
 		return err
 	}
@@ -155,11 +159,35 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		}
 	}
 	if len(r.jobs) == 0 {
-		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text())
+		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text(0))
 	}
 	slices.SortFunc(r.jobs, (*job).compare)
 	r.askUnmatched()
 	return context.Cause(ctx)
+}
+
+// checkAliases returns an error if the clusters are called otherwise than in the
+// ledger: then it is another flow's.
+func (r *run) checkAliases() error {
+	id := r.ledger.Identity()
+	for _, side := range []struct {
+		name, ledger, given string
+		cluster             *connect.Cluster
+	}{
+		{"source", id.SourceAlias, r.config.SourceAlias, r.config.Source},
+		{"target", id.TargetAlias, r.config.TargetAlias, r.config.Target},
+	} {
+		given := []string{side.given}
+		if side.cluster != nil {
+			given = append(given, side.cluster.Alias)
+		}
+		for _, alias := range given {
+			if alias != "" && alias != side.ledger {
+				return usageErrorf("ledger %s belongs to another flow: its %s alias is %s, not %s", r.config.LedgerPath, side.name, side.ledger, alias)
+			}
+		}
+	}
+	return nil
 }
 
 func (r *run) connect(ctx context.Context) (err error) {
@@ -289,12 +317,10 @@ func (r *run) findMissingBooks(topics map[string]topicState) {
 		}
 	}
 	for name, t := range topics {
-		switch {
-		case booked[name], r.scope.misses(name):
-		case r.scope.strays(name):
-			r.outOfScope = append(r.outOfScope, OutOfScope{name, WithoutBook})
-			continue
-		default:
+		if !booked[name] && !r.scope.misses(name) {
+			if !mm2.IsInternal(name) {
+				r.outOfScope = append(r.outOfScope, OutOfScope{name, r.scope.withoutBook(name)})
+			}
 			continue
 		}
 		for p := range t.partitions {
