@@ -42,9 +42,9 @@ type flow struct {
 	apart  bool
 	// compacts says of a topic that what is absent was compacted.
 	compacts map[string]bool
-	// written counts the records that the pair's producer has written beside the
-	// books, see wrote.
-	written int32
+	// asPair has the copier write as the pair's producer does, and not as any.
+	asPair  bool
+	written int32 // records that it has written
 	// replaced says of a topic that its target stamps its own times.
 	replaced map[string]bool
 }
@@ -278,8 +278,11 @@ func (f *flow) copyRun(l *ledger.Ledger, pair ledger.Pair, cells []cell, start, 
 		e.Bytes += int64(len(canonical))
 	}
 	e.Digest = naiveDigest(hashes)
-	codecs := kafkatest.Codecs()
-	f.must(f.target.Append(f.ctx, codecs[f.rng.IntN(len(codecs))], batch...))
+	if codecs := kafkatest.Codecs(); f.asPair {
+		f.writeAsPair(batch)
+	} else {
+		f.must(f.target.Append(f.ctx, codecs[f.rng.IntN(len(codecs))], batch...))
+	}
 	f.append(l, pair, e)
 }
 
@@ -290,17 +293,23 @@ const ourProducer = 1 << 50
 // pair's producer does, and books nothing.
 func (f *flow) wrote(topic string, from, n int) {
 	f.t.Helper()
+	f.writeAsPair(plainRecords(topic, from, n))
+}
+
+// writeAsPair writes a batch of records without headers to the target as the
+// pair's producer does. All must be of one partition.
+func (f *flow) writeAsPair(batch []*kgo.Record) {
+	f.t.Helper()
 	var records []kafkatest.BatchRecord
-	for _, r := range plainRecords(topic, from, n) {
+	for _, r := range batch {
 		records = append(records, kafkatest.BatchRecord{Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value})
 	}
 	b := kafkatest.NewBatch(0, records...)
 	b.ProducerID, b.ProducerEpoch, b.BaseSequence = ourProducer, 0, f.written
-	b.MaxTimestamp = records[n-1].Timestamp
-	f.written += int32(n)
+	f.written += int32(len(batch))
 	raw, err := b.Encode()
 	f.must(err)
-	_, err = f.target.AppendBatch(f.ctx, topic, 0, raw)
+	_, err = f.target.AppendBatch(f.ctx, batch[0].Topic, batch[0].Partition, raw)
 	f.must(err)
 }
 

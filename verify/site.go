@@ -238,6 +238,18 @@ func (s *site) bounds(ctx context.Context, tps []topicPartition) map[topicPartit
 	return all
 }
 
+// reachableBounds is bounds, or the error that the cluster is gone.
+func (s *site) reachableBounds(ctx context.Context, tps []topicPartition) (map[topicPartition]bounds, error) {
+	all := s.bounds(ctx, tps)
+	for _, b := range all {
+		var answered *kerr.Error
+		if b.err != nil && !errors.As(b.err, &answered) {
+			return all, s.unreachable(ctx) // once is enough: either it answers or it does not
+		}
+	}
+	return all, nil
+}
+
 // known returns the partitions without an error.
 func known(all map[topicPartition]bounds) []topicPartition {
 	var tps []topicPartition

@@ -32,6 +32,7 @@ func (c *comparer) finishTail() {
 			c.judge.behind.findings.note(Unbooked, NoReason, &Range{position.Source, next}, one(i.offset),
 				"a copier of this flow wrote it, and the ledger does not have it; the next start adopts it")
 			position.Source = next
+		case c.untold() && c.ours(i) && c.judge.brokenIn(c.expected.books, "source", c.expected.source.log) != nil: // told
 		case c.untold() && c.ours(i):
 			c.judge.behind.findings.note(NotVerified, c.expected.source.log.broken().reason, at(position.Source), one(i.offset),
 				"behind the books, and what follows on the source was not read: %v", c.expected.source.log.broken().err)
@@ -41,11 +42,9 @@ func (c *comparer) finishTail() {
 		}
 		c.seen = c.seen[1:]
 	}
-	if broken := c.target.log.broken(); broken != nil && broken.offset < c.target.end {
-		from := max(broken.offset, position.Target)
-		if from < c.target.end {
-			c.judge.behind.findings.note(NotVerified, broken.reason, at(position.Source), &Range{from, c.target.end}, "behind the books, and could not be read: %v", broken.err)
-		}
+	broken := c.target.log.broken()
+	if broken != nil && broken.offset < c.target.end && c.judge.brokenIn(c.expected.books, "target", c.target.log) == nil {
+		c.judge.behind.findings.note(NotVerified, broken.reason, at(position.Source), &Range{broken.offset, c.target.end}, "behind the books, and the target could not be read: %v", broken.err)
 	}
 }
 

@@ -35,9 +35,9 @@ type run struct {
 
 	mu     sync.Mutex // guards what follows
 	result collector
-	failed error // why the rest is not read
-	oldest Time  // of the proofs that are taken over
-	left   int64 // of [Config.MaxBytes]
+	failed *outage // why the rest is not read
+	oldest Time    // of the proofs that are taken over
+	left   int64   // of [Config.MaxBytes]
 }
 
 // Run verifies a copy.
@@ -78,7 +78,10 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report, errors.Join(r.failed, unkept)
+	if r.failed != nil {
+		return report, errors.Join(r.failed.err, unkept)
+	}
+	return report, unkept
 }
 
 // openProven reads what earlier runs have proven, if it is used or added to, and
@@ -251,7 +254,10 @@ func (r *run) lookAtTarget(ctx context.Context) error {
 		j.target.look(topics)
 		tps = append(tps, j.target.topicPartition)
 	}
-	all := r.target.bounds(ctx, tps)
+	all, err := r.target.reachableBounds(ctx, tps)
+	if err != nil {
+		return err
+	}
 	for _, j := range r.openJobs() {
 		j.target.bounds = all[j.target.topicPartition]
 	}
@@ -299,7 +305,10 @@ func (r *run) lookAtSource(ctx context.Context) error {
 			tps = append(tps, j.source.topicPartition)
 		}
 	}
-	bounds := r.source.bounds(ctx, tps)
+	bounds, err := r.source.reachableBounds(ctx, tps)
+	if err != nil {
+		return err
+	}
 	for _, j := range r.jobs {
 		j.source.bounds = bounds[j.source.topicPartition]
 	}
@@ -399,13 +408,13 @@ func (r *run) work(ctx context.Context, queue *queue) error {
 	return nil
 }
 
-// lost returns why nothing more is read, after remembering err if it is the
+// lost returns why nothing more is read, after remembering an outage if it is the
 // first.
-func (r *run) lost(err error) error {
+func (r *run) lost(o *outage) *outage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
-		r.failed = err
+		r.failed = o
 	}
 	return r.failed
 }
