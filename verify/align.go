@@ -183,13 +183,14 @@ func (c *comparer) window(size int) (*window, error) {
 }
 
 // foresee adds to what is expected the records that the source holds behind the
-// books, as far as the target holds items for them.
+// books, as far as the target may hold items for them: all it holds, if nothing
+// is left of what is booked.
 func (c *comparer) foresee(w *window, size int) {
 	if !c.tail.follows {
 		return
 	}
 	end := c.expected.books.end.Target
-	for k := 0; len(w.want) < min(len(w.have), size); k++ {
+	for k := 0; k < len(w.have) && len(w.want) < size; k++ {
 		i := c.following(k)
 		if i == nil {
 			return

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"apograph/ledger"
@@ -64,8 +65,12 @@ func report(f *findings, e *ledger.Entry) {
 
 func lostDetail(e *ledger.Entry) string {
 	detail := "gone from the source before they were copied"
-	if e.Cause != ledger.CauseNone {
-		detail += ", by " + e.Cause.String()
+	switch e.Cause {
+	case ledger.CauseNone:
+	case ledger.CauseRetention: // all that a copier can know is that retention was on
+		detail += ", by retention or deletion (cause recorded: retention)"
+	default:
+		detail += ", by " + strings.ReplaceAll(e.Cause.String(), "_", " ")
 	}
 	if e.LastKnownMillis != 0 {
 		detail += ", last known " + time.UnixMilli(e.LastKnownMillis).UTC().Format("2006-01-02T15:04:05.000Z")

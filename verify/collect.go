@@ -51,7 +51,7 @@ func (r *run) report() (*Report, error) {
 		Started: Time{r.started}, OldestProof: r.oldest,
 		Version: r.config.Version,
 		Scope: ScopeInfo{
-			Topics: r.scope.text(), Until: r.config.Until,
+			Topics: r.scope.text(r.outside()), Until: r.config.Until,
 			SourceEndSeenAt: r.sourceEndSeenAt(),
 			OutOfScope:      append([]OutOfScope{}, sortOutOfScope(r.outOfScope)...),
 		},
@@ -74,6 +74,17 @@ func (r *run) report() (*Report, error) {
 		return nil, fmt.Errorf("internal error: the summary does not add up: %+v", report.Summary)
 	}
 	return report, nil
+}
+
+// outside returns how many topics are verified only because they have open books.
+func (r *run) outside() int {
+	topics := map[string]bool{}
+	for _, j := range r.openJobs() {
+		if topic := j.findings.topic; r.scope.strange(topic) {
+			topics[topic] = true
+		}
+	}
+	return len(topics)
 }
 
 // summarize adds the rows up.

@@ -69,9 +69,16 @@ type Config struct {
 	Source *connect.Cluster
 	Target *connect.Cluster
 
-	// Topics and TopicsExclude narrow the flow's scope: regular expressions on
-	// the whole source topic name, several separated by commas, as MM2's topics
-	// and topics.exclude. Empty Topics: all of the flow's.
+	// SourceAlias and TargetAlias are the names that the ledger must have for the
+	// clusters, also for one that is not at hand; empty: whatever it has. What a
+	// cluster above is called must agree as well.
+	SourceAlias string
+	TargetAlias string
+
+	// Topics and TopicsExclude say what is verified: regular expressions on the
+	// whole source topic name, several separated by commas, as MM2's topics and
+	// topics.exclude. Whatever topic of the source they choose is judged, also one
+	// that the flow does not have. Empty Topics: all of the flow's.
 	Topics        []string
 	TopicsExclude []string
 

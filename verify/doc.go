@@ -38,9 +38,12 @@
 //
 // Records that retention or compaction has removed on either side cannot be
 // compared; they are not verified. Topics that the source does not show, for
-// want of the right to describe them, are not missed. A digest withstands
-// accidents, not somebody who chooses records to deceive it. What happens to a log behind the ends that it
-// had when verification began is not looked at. A change of a record's time by a
+// want of the right to describe them, are not missed. Where a broker answers with
+// nothing and no error, as one does whose remote storage is late, nothing follows
+// from it unless a cleaner may have been there and all of the log is on disk. A
+// digest withstands accidents, not somebody who chooses records to deceive it.
+// What happens to a log behind the ends that it had when verification began is
+// not looked at. A change of a record's time by a
 // multiple of 2^58 ms is not seen, since kgo keeps times in nanoseconds.
 //
 // # A part at a time

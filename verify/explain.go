@@ -20,9 +20,10 @@ type step struct {
 // is known counts for more than what is not.
 const (
 	costDifference = 1 << 20
-	costMoved      = 50 // a pair whose item does not stand in its place
-	costUnknown    = 2  // an item where it is not known what should be there
-	costHole       = 1  // nothing there, and that can be
+	costMoved      = 50            // a pair whose item does not stand in its place
+	costUnknown    = 2             // an item where it is not known what should be there
+	costHole       = 1             // nothing there, and that can be
+	costUnforeseen = 2 * costMoved // a record behind the books that is not copied yet
 )
 
 // explain aligns what lies before exit.
@@ -178,6 +179,9 @@ func (g *grid) fill() {
 
 // dropCost is what it costs that an elem has no item.
 func (g *grid) dropCost(e *elem) int64 {
+	if e.unit == nil {
+		return costUnforeseen
+	}
 	if g.w.lack(e, g.after) != absent {
 		return costHole
 	}

@@ -64,7 +64,7 @@ func (r *reading) retry(ctx context.Context, err error) error {
 // whole cluster is gone.
 func (r *reading) giveUp(ctx context.Context, err error) error {
 	if gone := r.round.reader.site.unreachable(ctx); gone != nil && ctx.Err() == nil {
-		return gone
+		return &outage{r.round.reader.site.name, gone}
 	}
 	return r.unreadable(Unreadable, err)
 }
@@ -76,7 +76,7 @@ func (r *reading) outOfRange(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case b.err != nil:
-		return r.unreadable(Unreadable, b.err)
+		return r.giveUp(ctx, b.err)
 	case b.start > r.position:
 		r.start = max(r.start, b.start)
 		err := r.skip(ctx, b.start)

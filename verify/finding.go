@@ -49,7 +49,8 @@ const (
 	NotCopiedYet Kind = "not_copied_yet"
 
 	// Unbooked: the target holds the next records of the source behind the end
-	// of the book. A copier died there; the next one adopts them. No fault.
+	// of the book, written by a producer of the pair. The ledger does not have
+	// them; the next copier adopts them. No fault.
 	Unbooked Kind = "unbooked"
 
 	// StaleKeysPossible: a tombstone was compacted away before it was copied, so
@@ -114,6 +115,15 @@ func (r *Range) String() string {
 	default:
 		return fmt.Sprintf("[%d, %d)", r.Start, r.End)
 	}
+}
+
+// counted returns a number with what is counted, which takes an s behind any
+// number but one.
+func counted(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // A Finding is one claim about a run of offsets of one partition. Neighbouring

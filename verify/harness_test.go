@@ -42,6 +42,9 @@ type flow struct {
 	apart  bool
 	// compacts says of a topic that what is absent was compacted.
 	compacts map[string]bool
+	// asPair has the copier write as the pair's producer does, and not as any.
+	asPair  bool
+	written int32 // records that it has written
 	// replaced says of a topic that its target stamps its own times.
 	replaced map[string]bool
 }
@@ -154,7 +157,7 @@ func (f *flow) openPairs(l *ledger.Ledger, topic string, n int32) {
 			SourceTopic: topic, SourceTopicID: f.topicID(f.source, topic),
 			TargetTopic: topic, TargetTopicID: f.topicID(f.target, topic),
 			Partition: p, ScopeStart: source.LogStart, TargetBase: target.HighWatermark,
-			Producer: ledger.Producer{ID: 1 << 50, Epoch: 0},
+			Producer: ledger.Producer{ID: ourProducer, Epoch: 0},
 		})
 	}
 	_, err := l.OpenPairs(pairs)
@@ -275,9 +278,39 @@ func (f *flow) copyRun(l *ledger.Ledger, pair ledger.Pair, cells []cell, start, 
 		e.Bytes += int64(len(canonical))
 	}
 	e.Digest = naiveDigest(hashes)
-	codecs := kafkatest.Codecs()
-	f.must(f.target.Append(f.ctx, codecs[f.rng.IntN(len(codecs))], batch...))
+	if codecs := kafkatest.Codecs(); f.asPair {
+		f.writeAsPair(batch)
+	} else {
+		f.must(f.target.Append(f.ctx, codecs[f.rng.IntN(len(codecs))], batch...))
+	}
 	f.append(l, pair, e)
+}
+
+// ourProducer is the producer id of all pairs.
+const ourProducer = 1 << 50
+
+// wrote writes plain records [from, from+n) to partition 0 of the target as the
+// pair's producer does, and books nothing.
+func (f *flow) wrote(topic string, from, n int) {
+	f.t.Helper()
+	f.writeAsPair(plainRecords(topic, from, n))
+}
+
+// writeAsPair writes a batch of records without headers to the target as the
+// pair's producer does. All must be of one partition.
+func (f *flow) writeAsPair(batch []*kgo.Record) {
+	f.t.Helper()
+	var records []kafkatest.BatchRecord
+	for _, r := range batch {
+		records = append(records, kafkatest.BatchRecord{Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value})
+	}
+	b := kafkatest.NewBatch(0, records...)
+	b.ProducerID, b.ProducerEpoch, b.BaseSequence = ourProducer, 0, f.written
+	f.written += int32(len(batch))
+	raw, err := b.Encode()
+	f.must(err)
+	_, err = f.target.AppendBatch(f.ctx, batch[0].Topic, batch[0].Partition, raw)
+	f.must(err)
 }
 
 func producible(pair ledger.Pair, r *kafkatest.Record) *kgo.Record {

@@ -22,9 +22,10 @@ type job struct {
 	live           bool  // a copier is at work, and verification ends at the source's end
 	asked          int64 // then: the end that the source had at the beginning; negative if unknown
 
-	plan  plan
-	parts []part         // still to be compared
-	told  map[int64]bool // source offsets at which findings have said that records stand elsewhere than booked
+	plan   plan
+	parts  []part         // still to be compared
+	causes []cause        // why a side could not be read
+	told   map[int64]bool // source offsets at which findings have said that records stand elsewhere than booked
 }
 
 // A side is what a cluster says about a partition.
@@ -61,6 +62,20 @@ func (s *side) unreadable() error {
 // deleted reports whether the cluster says that there is no such partition.
 func (s *side) deleted() bool {
 	return s.state.gone() || s.state.err == nil && s.partition >= s.state.partitions
+}
+
+// nothing says that the target holds nothing at all of what the books say; it is
+// empty if it holds something, or that cannot be told.
+func (j *job) nothing() string {
+	pair := &j.books.pair
+	switch {
+	case j.target.deleted():
+		return "not on the target"
+	case j.target.unreadable() == nil && j.target.bounds.end <= pair.TargetBase:
+		return fmt.Sprintf("not on the target, whose log ends at offset %d", j.target.bounds.end)
+	default:
+		return ""
+	}
 }
 
 func (j *job) compare(k *job) int {
@@ -116,11 +131,11 @@ func (j *job) portions(p *part, until Until) (source, target *portion) {
 	from, to := j.extents(p, until)
 	hash := hasher{bare: j.books.replaced || j.target.state.stampsTime || j.target.state.policyUnknown}
 	if j.target.unreadable() == nil {
-		target = &portion{to, hash, p.trail.target}
+		target = &portion{to, hash, p.trail.target, j.target.state.hollow(false)}
 	}
 	if j.source.known && j.source.unreadable() == nil {
 		hash.keys = j.source.state.compacts || j.books.state.CompactSeen
-		source = &portion{from, hash, p.trail.source}
+		source = &portion{from, hash, p.trail.source, j.source.state.hollow(j.books.state.CompactSeen)}
 	}
 	return source, target
 }
@@ -154,6 +169,7 @@ func (j *job) close() error {
 	if !j.row.balanced() {
 		return fmt.Errorf("internal error: the counts do not add up: %+v", j.row.Counts)
 	}
+	j.reportCauses()
 	j.identity()
 	j.row.Verdict = j.findings.verdict()
 	return nil
@@ -172,6 +188,9 @@ func (j *job) take(c *judge) {
 	for _, t := range c.own() {
 		j.row.add(t.counts)
 		j.findings.merge(t.findings)
+	}
+	for _, why := range c.causes {
+		j.adopt(why)
 	}
 	j.tell(c.part.to.source, c.moves())
 }

@@ -15,6 +15,10 @@ type judge struct {
 	// is another one under the same name, for details; else they are empty.
 	renamed, sourceRenamed string
 
+	nothing string // says that the target holds nothing at all of what it should; else empty
+
+	causes []cause // why a side could not be read
+
 	open   open   // losses and items that may belong together
 	recent recent // records found in their places
 }
@@ -82,7 +86,7 @@ func (j *judge) damaged(u *unit, d digests) bool {
 	if n == 0 {
 		return false
 	}
-	detail := fmt.Sprintf("the target does not hold the %d records that were copied, whose digest is %v: at least one is another%s", len(u.slots), u.entry.Digest, j.renamed)
+	detail := fmt.Sprintf("the target does not hold the %s that were copied, whose digest is %v: at least one is another%s", counted(int64(len(u.slots)), "record"), u.entry.Digest, j.renamed)
 	if n < len(u.slots) {
 		detail = fmt.Sprintf("the target does not hold all %d records that were copied, whose digest is %v, and the source holds %d of them, which are equal: at least one of the others is another%s",
 			len(u.slots), u.entry.Digest, len(u.slots)-n, j.renamed)
@@ -145,7 +149,7 @@ func (j *judge) slot(u *unit, k int, d digests, lost bool) {
 		if s.state == sourceHas || s.state == sourceUnread {
 			j.counts.Equal++
 		} else {
-			j.notVerified(u, k, s.state.reason(), s.state != sourceGone)
+			j.notVerified(u, k, lack{s.state.reason(), "source"}, s.state != sourceGone)
 		}
 	case present:
 		j.present(u, k, d)
@@ -153,12 +157,15 @@ func (j *judge) slot(u *unit, k int, d digests, lost bool) {
 		j.stamped(u)
 		j.differs(u, k, d)
 	case absent:
-		if lost && !s.known() {
-			return
+		switch {
+		case j.nothing != "":
+			j.vanish(u, k)
+		case lost && !s.known():
+		default:
+			j.lose(u.loss(k, Missing, ""))
 		}
-		j.lose(u.loss(k, Missing, ""))
 	default:
-		j.notVerified(u, k, s.outcome.reason(), true)
+		j.notVerified(u, k, lack{s.outcome.reason(), "target"}, true)
 	}
 }
 
@@ -167,12 +174,12 @@ func (j *judge) present(u *unit, k int, d digests) {
 	state := u.slots[k].state
 	switch {
 	case state != sourceUnread:
-		j.notVerified(u, k, state.reason(), state != sourceGone)
+		j.notVerified(u, k, lack{state.reason(), "source"}, state != sourceGone)
 	case d.targetOK && d.target == u.entry.Digest:
 		j.stamped(u)
 		j.counts.Equal++
 	default: // the digest is of all records of the entry, and does not tell
-		j.notVerified(u, k, cmp.Or(d.without, NotRead), !d.faulty)
+		j.notVerified(u, k, lack{cmp.Or(d.without, NotRead), "target"}, !d.faulty)
 	}
 }
 
@@ -229,7 +236,11 @@ func (j *judge) surplus(i *item, source, shift int64) {
 // there counts.
 func (j *judge) note(u *unit) {
 	for k := range u.slots {
-		if u.slots[k].outcome == absent {
+		switch {
+		case u.slots[k].outcome != absent:
+		case j.nothing != "":
+			j.vanish(u, k)
+		default:
 			j.findings.fault(Missing, at(u.entry.Source.Start), one(u.booked(k)),
 				"a record that the ledger calls %s is not there%s%s", u.entry.Tile, j.shiftText(u.shiftOf(k)), j.renamed)
 		}
@@ -281,16 +292,19 @@ func (j *judge) stamped(u *unit) {
 
 // notVerified counts a record that could not be compared. reported says that it
 // is to be named in a finding, and none has done so.
-func (j *judge) notVerified(u *unit, k int, reason Reason, reported bool) {
+func (j *judge) notVerified(u *unit, k int, why lack, reported bool) {
 	j.counts.NotVerified++
 	if !reported {
 		return
 	}
+	if why.reason != Unreadable && why.reason != Moving {
+		why.side = ""
+	}
 	source, target := u.slots[k].source, u.booked(k)
-	n := j.unverified[reason]
+	n := j.unverified[why]
 	if n == nil {
 		n = &unverified{source: Range{Start: source}, target: Range{Start: target}}
-		j.unverified[reason] = n
+		j.unverified[why] = n
 	}
 	n.records++
 	n.source.End, n.target.End = source+1, target+1

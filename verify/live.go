@@ -88,8 +88,8 @@ func (r *run) follow(ctx context.Context, deadline time.Time) (err error) {
 	return err
 }
 
-// askedEnds returns the ends of the source partitions in scope as they are now;
-// without a source as the copier saw them last.
+// askedEnds returns the ends of the source partitions in scope as they are now, of
+// those that the copier will get to; without a source as it saw them last.
 func (r *run) askedEnds(ctx context.Context) (map[topicPartition]int64, error) {
 	ends, booked := map[topicPartition]int64{}, map[string]bool{}
 	for _, pair := range r.ledger.Pairs() {
@@ -109,7 +109,7 @@ func (r *run) askedEnds(ctx context.Context) (map[topicPartition]int64, error) {
 	var tps []topicPartition
 	for name, t := range topics {
 		for p := range t.partitions {
-			if t.err == nil && (booked[name] || r.scope.misses(name)) {
+			if t.err == nil && (booked[name] || r.scope.misses(name) && !r.scope.strange(name)) {
 				tps = append(tps, topicPartition{name, p})
 			}
 		}

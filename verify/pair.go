@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// compare compares a part of the pair of a job. With lost set nothing is read.
-func (w *worker) compare(ctx context.Context, j *job, p part, lost error) (*judge, error) {
-	source, target := j.streams(p, lost)
+// compare compares a part of the pair of a job.
+func (w *worker) compare(ctx context.Context, j *job, p part) (*judge, error) {
+	source, target := j.streams()
 	c := j.comparer(p, source, target, w.run.config.Until)
 	defer c.expected.stop()
 	err := c.run()
@@ -25,16 +25,16 @@ func (w *worker) compare(ctx context.Context, j *job, p part, lost error) (*judg
 		return nil, err
 	}
 	c.judge.finish(j.told[p.from.source])
-	c.judge.reportUnread(j.books, source, target)
+	c.judge.findCauses(j.books, source, target)
 	return c.judge, c.check()
 }
 
 // streams returns what is read of both sides of a part, or says why it is not;
 // source is nil if that is not asked for.
-func (j *job) streams(p part, lost error) (source, target *stream) {
+func (j *job) streams() (source, target *stream) {
 	pair := &j.books.pair
-	switch err := firstError(lost, j.target.unreadable()); {
-	case lost == nil && j.target.deleted():
+	switch err := j.target.unreadable(); {
+	case j.target.deleted():
 		target = unread(pair.TargetBase, nil)
 	case err != nil:
 		target = unread(pair.TargetBase, &readError{Unreadable, pair.TargetBase, err})
@@ -45,7 +45,7 @@ func (j *job) streams(p part, lost error) (source, target *stream) {
 	if !j.source.known {
 		return nil, target
 	}
-	if err := firstError(lost, j.source.unreadable()); err != nil {
+	if err := j.source.unreadable(); err != nil {
 		return unread(pair.ScopeStart, &readError{Unreadable, pair.ScopeStart, err}), target
 	}
 	source = j.source.stream
@@ -87,7 +87,7 @@ func (j *job) comparer(p part, source, target *stream, until Until) *comparer {
 			log: target, end: min(read.to, j.target.bounds.end),
 			compacts: j.target.state.compacts || j.target.state.policyUnknown && view.compacts,
 		},
-		judge: &judge{tally: found.in, tallies: found, renamed: renamed, sourceRenamed: view.renamed},
+		judge: &judge{tally: found.in, tallies: found, renamed: renamed, sourceRenamed: view.renamed, nothing: j.nothing()},
 	}
 	if p.last && until == UntilSourceEnd {
 		c.tail = tail{follows: true, moving: j.live, producers: j.books.ledger.Producers(pair.ID)}
@@ -96,7 +96,7 @@ func (j *job) comparer(p part, source, target *stream, until Until) *comparer {
 }
 
 // finish settles what had to wait, and reports what could not be verified: one
-// finding for each reason. Told says that a finding has said that records stand
+// finding for each reason, but for those of [judge.findCauses]. Told says that a finding has said that records stand
 // elsewhere than booked where the part begins.
 func (j *judge) finish(told bool) {
 	j.reconcile()
@@ -111,50 +111,15 @@ func (j *judge) finish(told bool) {
 	}
 	for _, t := range j.own() {
 		t.finish()
+		t.reportVanished(j.nothing, j.renamed)
 	}
 }
 
 func (t *tally) finish() {
-	for _, reason := range []Reason{Retention, Compaction, Moving, Unreadable, NotRead} {
-		if n := t.unverified[reason]; n != nil {
-			t.findings.note(NotVerified, reason, &n.source, &n.target, "%s", unverifiedText(reason, n.records))
+	for _, reason := range []Reason{Retention, Compaction, NotRead} {
+		if n := t.unverified[lack{reason, ""}]; n != nil {
+			t.findings.note(NotVerified, reason, &n.source, &n.target, "%s%s", unverifiedText(n.records), lackText(reason))
 		}
-	}
-}
-
-func unverifiedText(reason Reason, records int64) string {
-	text := fmt.Sprintf("%d copied records could not be compared: ", records)
-	switch reason {
-	case Retention:
-		return text + "they lie below the log start of the source or the target"
-	case Compaction:
-		return text + "compaction has removed them from the source or the target"
-	case Moving:
-		return text + "the log was cut while it was read"
-	case Unreadable:
-		return text + "the source or the target could not be read there"
-	default:
-		return text + "the digest of their entry covers others as well, and the source was not read"
-	}
-}
-
-// reportUnread reports a side that could not be read to its end, with the
-// reason, so that it is told even if no copied record is concerned.
-func (j *judge) reportUnread(b *books, source, target *stream) {
-	f, p := j.in.findings, &j.part
-	sourceEnd, targetEnd := p.to.source, p.to.target
-	if p.last {
-		sourceEnd, targetEnd = max(sourceEnd, b.pair.ScopeStart+1), max(targetEnd, b.pair.TargetBase+1)
-	}
-	if source != nil {
-		if broken := source.broken(); broken != nil && broken.offset < sourceEnd {
-			from := max(broken.offset, p.from.source)
-			f.note(NotVerified, broken.reason, &Range{from, max(p.to.source, from)}, at(p.to.target), "the source partition could not be read from offset %d on: %v", broken.offset, broken.err)
-		}
-	}
-	if broken := target.broken(); broken != nil && broken.offset < targetEnd {
-		from := max(broken.offset, p.from.target)
-		f.note(NotVerified, broken.reason, at(p.to.source), &Range{from, max(p.to.target, from)}, "the target partition could not be read from offset %d on: %v", broken.offset, broken.err)
 	}
 }
 

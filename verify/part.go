@@ -124,14 +124,15 @@ func (p *part) behind(e *ledger.Entry) bool {
 type tally struct {
 	counts     *Counts
 	findings   *findings
-	unverified map[Reason]*unverified
+	unverified map[lack]*unverified
+	vanished   *unverified // of a target that holds nothing
 
 	anyShift bool  // records stand elsewhere than booked, from some place on
 	stands   int64 // by how much higher the last record does that was found
 	found    bool  // one was
 }
 
-// An unverified is a reason and the records that it concerns.
+// An unverified is the records that a reason concerns, and where they lie.
 type unverified struct {
 	records        int64
 	source, target Range
@@ -141,7 +142,7 @@ func newTally(f *findings) *tally {
 	return &tally{
 		counts:     &Counts{},
 		findings:   &findings{topic: f.topic, partition: f.partition, limit: f.limit},
-		unverified: map[Reason]*unverified{},
+		unverified: map[lack]*unverified{},
 	}
 }
 

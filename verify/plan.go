@@ -179,7 +179,7 @@ func (s *skipping) note(j *job) {
 	j.row.NotVerified += s.records
 	if s.records > 0 {
 		j.findings.note(NotVerified, s.reason, &Range{s.hull.from.source, s.hull.to.source}, &Range{s.hull.from.target, s.hull.to.target},
-			"%d copied records %s", s.records, s.what)
+			"%s %s", counted(s.records, "copied record"), s.what)
 	}
 }
 

@@ -14,16 +14,24 @@ import (
 // errBroken reports a batch that cannot be decoded.
 var errBroken = errors.New("a batch cannot be decoded")
 
+// errSilent reports answers with nothing and no error, although consumers may
+// read further.
+var errSilent = errors.New("the broker answers with no records and no error, although the log goes on")
+
 // emptyAnswers is how often in a row a leader must answer with nothing, although
-// consumers may read further, before the rest is held to be empty: LocalLog.read returns
-// nothing only when no batch follows.
+// consumers may read further, before the rest is held to be empty, or silent.
+//
+// Of a log on the broker's disks LocalLog.read returns nothing only when no batch
+// follows, which a cleaner brings about. Of remote storage it means nothing:
+// DelayedRemoteFetch.onComplete answers a read that is late with no records, no
+// error and the bounds of the log. See [topicState.hollow].
 const emptyAnswers = 3
 
 // probe looks for the first record in [position, to) that a consumer gets; more
 // is false if there is none. It asks for one partition in one request, and lets
 // kgo's decoder say where the next fetch begins, which a consumer does not
-// tell.
-func (r *logReader) probe(ctx context.Context, e extent, position int64) (next int64, more bool, err error) {
+// tell. Hollow is that answers with nothing can mean that there is nothing.
+func (r *logReader) probe(ctx context.Context, e extent, hollow bool, position int64) (next int64, more bool, err error) {
 	for empty := 0; position < e.to; {
 		answer, err := r.fetchOnce(ctx, e, position)
 		if err != nil {
@@ -50,8 +58,13 @@ func (r *logReader) probe(ctx context.Context, e extent, position int64) (next i
 		case r.visible(answer) < e.to:
 			return position, false, fmt.Errorf("the log ends at offset %d now", r.visible(answer))
 		default:
-			if empty++; empty == emptyAnswers {
+			empty++
+			switch {
+			case empty < emptyAnswers:
+			case hollow:
 				return e.to, false, nil
+			default:
+				return position, false, errSilent
 			}
 		}
 	}
@@ -80,8 +93,13 @@ const maxGaps = 1000
 // of which it cannot decode all records once it has one behind it. ok is false if
 // it cannot be told.
 func (r *logReader) lookInto(ctx context.Context, e extent, offset int64) (g gap, ok bool) {
-	answer, err := r.fetchOnce(ctx, e, offset)
-	if err != nil || answer.ErrorCode != 0 || len(answer.RecordBatches) < 17 {
+	var answer *kmsg.FetchResponseTopicPartition
+	for attempt := 0; attempt < tries && !ok; attempt++ {
+		var err error
+		answer, err = r.fetchOnce(ctx, e, offset)
+		ok = err == nil && answer.ErrorCode == 0 && len(answer.RecordBatches) >= 17
+	}
+	if !ok {
 		return gap{}, false
 	}
 	first, last := firstBatch(answer.RecordBatches)

@@ -73,8 +73,9 @@ type ScopeInfo struct {
 	// the end of a partition in scope. Zero is unknown.
 	SourceEndSeenAt Time `json:"source_end_seen_at"`
 
-	// OutOfScope lists topics that have a book and are left out, and what was
-	// asked for by name or pattern and has no book.
+	// OutOfScope lists the topics that are left out: of those that have a book and,
+	// if the source was asked, of all that it shows and that MM2 does not call
+	// internal; and what was asked for and is nowhere to be found.
 	OutOfScope []OutOfScope `json:"out_of_scope"`
 }
 
@@ -89,8 +90,8 @@ type ScopeReason string
 
 const (
 	Excluded    ScopeReason = "excluded"    // left out by a pattern
-	NotMatched  ScopeReason = "not_matched" // no pattern has it
-	WithoutBook ScopeReason = "no_book"     // asked for, and there is nothing to compare
+	NotMatched  ScopeReason = "not_matched" // no pattern has it, of those asked for or else of the flow's
+	WithoutBook ScopeReason = "no_book"     // there is nothing to compare: no such topic, or no pattern that says whether the flow has it
 )
 
 // Counts counts source offsets, records and target offsets. Two equations hold

@@ -249,6 +249,7 @@ func TestStateOfAnother(t *testing.T) {
 		old, err := os.ReadFile(f.path)
 		f.must(err)
 		f.plain(f.pair.Source, "t", 100, 50)
+		f.asPair = true
 		f.copy(nil, "t")
 		f.verify(verify.ModeFull, resume)
 		f.must(os.WriteFile(f.path, old, 0o600))

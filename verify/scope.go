@@ -45,10 +45,11 @@ func (s *selection) text() string {
 	return text
 }
 
-// A scope says which topics a verification is about: those of the flow, as it
-// was last started, narrowed by what was asked for. Only a topic that was asked
-// for by its very name counts even if the flow does not have it: nobody who asks
-// for a topic may be told that all is well because it is never copied.
+// A scope says which topics a verification is about. Whatever is asked for is
+// judged, by name or by pattern, whether the flow has it or not: nobody who asks
+// for a topic may be told that all is well because it is never copied. Where
+// nothing is asked for it is about the flow's topics: those that have a book, and
+// those that the flow, as it was last started, should have one of.
 type scope struct {
 	flow  selection // of the ledger; no include pattern: not known
 	asked selection // of the config
@@ -70,45 +71,52 @@ func (s *scope) leavesOut(topic string) ScopeReason { return s.asked.leavesOut(t
 // misses reports whether a topic of the source that has no book should have
 // one.
 func (s *scope) misses(topic string) bool {
+	return s.withoutBook(topic) == "" && (s.knowsFlow() || !s.asked.Include.Empty())
+}
+
+// withoutBook returns why a topic of the source that has no book is out of scope,
+// "" if it is in. Topics that MM2 calls internal are never copied.
+func (s *scope) withoutBook(topic string) ScopeReason {
+	why := s.asked.leavesOut(topic)
 	switch {
-	case mm2.IsInternal(topic) || s.asked.leavesOut(topic) != "":
-		return false
-	case s.askedByName(topic):
-		return true
-	case s.flow.Include.Empty():
-		return !s.asked.Include.Empty()
+	case mm2.IsInternal(topic):
+		return Excluded
+	case why != "" || !s.asked.Include.Empty():
+		return why
+	case !s.knowsFlow():
+		return WithoutBook
 	default:
-		return s.flow.leavesOut(topic) == ""
+		return s.flow.leavesOut(topic)
 	}
 }
 
-// strays reports whether a topic of the source that has no book was asked for
-// and is none of the flow's.
-func (s *scope) strays(topic string) bool {
-	return !s.asked.Include.Empty() && s.asked.leavesOut(topic) == "" && !s.misses(topic) && !mm2.IsInternal(topic)
-}
+// knowsFlow reports whether the ledger says which topics the flow has.
+func (s *scope) knowsFlow() bool { return !s.flow.Include.Empty() }
 
-func (s *scope) askedByName(topic string) bool {
-	return slices.Contains(s.asked.Include.Texts(), topic)
-}
+// strange reports whether a topic is none of the flow's, as far as that is known:
+// its books, if it has any, are of times when the flow had other patterns.
+func (s *scope) strange(topic string) bool { return s.knowsFlow() && s.flow.leavesOut(topic) != "" }
 
 // unmatched returns the patterns that were asked for and match none of the
 // topics.
 func (s *scope) unmatched(topics []string) []string { return s.asked.Include.Unmatched(topics) }
 
-// text returns the scope for a person.
-func (s *scope) text() string {
+// text returns the scope for a person. Outside is how many topics are in it only
+// because they have books: the flow's patterns do not have them any more.
+func (s *scope) text(outside int) string {
 	switch {
 	case !s.asked.Include.Empty():
 		return s.asked.text()
-	case s.flow.Include.Empty() && s.asked.Exclude.Empty():
-		return "all that have a book"
-	case s.flow.Include.Empty():
-		return s.asked.text()
+	case !s.knowsFlow():
+		return "all that have a book" + strings.TrimPrefix(s.asked.text(), ".*")
 	}
 	narrowed := s.flow
 	narrowed.Exclude = s.flow.Exclude.Concat(s.asked.Exclude)
-	return narrowed.text()
+	text := narrowed.text()
+	if outside > 0 {
+		text += ", and " + counted(int64(outside), "topic") + " outside of it of which there are books"
+	}
+	return text
 }
 
 // sortOutOfScope puts a list in order and leaves out repetitions.

@@ -43,6 +43,10 @@ func TestBehind(t *testing.T) {
 	if report.Scope.Topics != "orders,pay.* except pay-test" {
 		t.Errorf("scope is %q", report.Scope.Topics)
 	}
+	out := []verify.OutOfScope{{Topic: "other", Reason: "not_matched"}, {Topic: "pay-test", Reason: "excluded"}}
+	if d := cmp.Diff(out, report.Scope.OutOfScope); d != "" {
+		t.Errorf("out of scope (-want +got):\n%s", d)
+	}
 
 	// Up to the book's end there is nothing to be copied, but topics without a
 	// book are still not there.
@@ -116,15 +120,20 @@ func TestSelection(t *testing.T) {
 		partitions      int
 		out             []verify.OutOfScope
 	}{
-		{"everything", verify.ModeFull, nil, nil, verify.Complete, 3, out()},
-		{"a list", verify.ModeFull, list("a, b"), nil, verify.Complete, 2, out("c", "not_matched")},
-		{"excluded", verify.ModeFull, nil, list("b"), verify.Complete, 2, out("b", "excluded")},
+		{"everything", verify.ModeFull, nil, nil, verify.Complete, 3, out("stranger", "not_matched")},
+		{"a list", verify.ModeFull, list("a, b"), nil, verify.Complete, 2, out("c", "not_matched", "stranger", "not_matched")},
+		{"excluded", verify.ModeFull, nil, list("b"), verify.Complete, 2, out("b", "excluded", "stranger", "not_matched")},
+		{"a stranger excluded", verify.ModeFull, nil, list("s.*"), verify.Complete, 3, out("stranger", "excluded")},
 		{"both", verify.ModeBooks, list("a|b"), list("b"), verify.Complete, 1, out("b", "excluded", "c", "not_matched")},
 		{"whole names", verify.ModeBooks, list("a", "."), nil, verify.Complete, 3, out()},
-		{"a pattern that finds strangers", verify.ModeFull, list(".*"), nil, verify.Complete, 3, out("stranger", "no_book")},
+		{"a pattern that finds a stranger", verify.ModeFull, list(".*"), nil, verify.Inconclusive, 4, out()},
+		{"a class that finds a stranger", verify.ModeFull, list("[as].*"), nil, verify.Inconclusive, 2, out("b", "not_matched", "c", "not_matched")},
+		{"a choice that finds a stranger", verify.ModeFull, list("stranger|a"), nil, verify.Inconclusive, 2, out("b", "not_matched", "c", "not_matched")},
+		{"a pattern and an exclusion", verify.ModeFull, list(".*"), list("stranger"), verify.Complete, 3, out("stranger", "excluded")},
+		{"a stranger without the source", verify.ModeTarget, list(".*"), nil, verify.Complete, 3, out()},
 		{"a stranger by name", verify.ModeFull, list("a", "stranger"), nil, verify.Inconclusive, 2, out("b", "not_matched", "c", "not_matched")},
 		{"nothing by that name on the source", verify.ModeFull, list("a", "d"), nil, verify.Complete, 1,
-			out("b", "not_matched", "c", "not_matched", "d", "no_book")},
+			out("b", "not_matched", "c", "not_matched", "d", "no_book", "stranger", "not_matched")},
 		{"nothing by that name in the books", verify.ModeTarget, list("a", "d"), nil, verify.Inconclusive, 1,
 			out("b", "not_matched", "c", "not_matched", "d", "no_book")},
 	} {
@@ -138,6 +147,45 @@ func TestSelection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNarrowedFlow: the flow was started with fewer topics. What has books is
+// verified all the same, and the report says that it is about more than the
+// patterns.
+func TestNarrowedFlow(t *testing.T) {
+	f := newFlow(t, 1)
+	for _, topic := range []string{"a", "b", "c", "d"} {
+		f.created(topic, 2, nil)
+		f.plain(f.pair.Source, topic, 0, 2)
+	}
+	f.copy(nil, "a", "b", "c")
+	scoped := func(s ledger.Scope) { f.edit(func(l *ledger.Ledger) error { return l.SetScope(s) }) }
+	check := func(partitions int, topics string, out []verify.OutOfScope, change func(c *verify.Config)) {
+		t.Helper()
+		for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeBooks} {
+			report := f.verify(mode, change)
+			if mode == verify.ModeBooks { // which cannot know what else there is
+				out = []verify.OutOfScope{}
+			}
+			if report.Scope.Topics != topics || report.Summary.Partitions != partitions {
+				t.Errorf("mode %s: %d partitions, scope %q, want %d and %q", mode, report.Summary.Partitions, report.Scope.Topics, partitions, topics)
+			}
+			if d := cmp.Diff(out, report.Scope.OutOfScope); d != "" {
+				t.Errorf("mode %s: out of scope (-want +got):\n%s", mode, d)
+			}
+		}
+	}
+	all := func(*verify.Config) {}
+	stranger := func(why verify.ScopeReason) []verify.OutOfScope {
+		return []verify.OutOfScope{{Topic: "d", Reason: why}}
+	}
+	scoped(ledger.Scope{Topics: []string{"a"}})
+	check(6, "a, and 2 topics outside of it of which there are books", stranger("not_matched"), all)
+	scoped(ledger.Scope{Topics: []string{".*"}, TopicsExclude: []string{"b", "d"}})
+	check(6, ".* except b,d, and 1 topic outside of it of which there are books", stranger("excluded"), all)
+	scoped(ledger.Scope{})
+	check(6, "all that have a book", stranger("no_book"), all)
+	check(6, "all that have a book except d", stranger("excluded"), func(c *verify.Config) { c.TopicsExclude = []string{"d"} })
 }
 
 // TestRefusals: what cannot be verified as asked for.
@@ -155,6 +203,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"another source", func(c *verify.Config) { c.Source = cluster(other.Bootstrap) }, func(err error) bool { return errors.As(err, &usage) }},
 		{"another target", func(c *verify.Config) { c.Target = cluster(other.Bootstrap) }, func(err error) bool { return errors.As(err, &usage) }},
+		{"another source alias", func(c *verify.Config) { c.Source.Alias = "zz" }, func(err error) bool { return errors.As(err, &usage) }},
+		{"another target alias", func(c *verify.Config) { c.Target.Alias = "a" }, func(err error) bool { return errors.As(err, &usage) }},
+		{"another alias of no cluster", func(c *verify.Config) { c.Mode, c.Source, c.SourceAlias = verify.ModeTarget, nil, "zz" }, func(err error) bool { return errors.As(err, &usage) }},
+		{"another alias in mode books", func(c *verify.Config) { c.Mode, c.TargetAlias = verify.ModeBooks, "zz" }, func(err error) bool { return errors.As(err, &usage) }},
 		{"no topic", func(c *verify.Config) { c.Topics = []string{"x"} }, func(err error) bool { return errors.As(err, &usage) }},
 		{"no regular expression", func(c *verify.Config) { c.Topics = []string{"("} }, func(err error) bool { return errors.As(err, &usage) }},
 		{"no such mode", func(c *verify.Config) { c.Mode = "x" }, func(err error) bool { return errors.As(err, &usage) }},

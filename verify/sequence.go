@@ -71,7 +71,8 @@ func (s *stream) broken() *readError {
 }
 
 // undecodable reports whether a batch that cannot be decoded stands at an offset
-// at which the stream has nothing.
+// at which the stream has nothing, or may stand there, because the log gives no
+// answer.
 func (s *stream) undecodable(offset int64) bool {
 	for _, g := range s.gaps {
 		if offset >= g.from && offset < g.to {
@@ -82,8 +83,8 @@ func (s *stream) undecodable(offset int64) bool {
 		return false
 	}
 	g, ok := s.lookInto(offset)
-	if !ok {
-		g = gap{from: offset, to: offset + 1}
+	if !ok { // what cannot be looked at is no loss
+		g = gap{from: offset, to: offset + 1, broken: true}
 	}
 	s.gaps = append(s.gaps, g)
 	return g.broken

@@ -72,6 +72,15 @@ type topicState struct {
 	compacts      bool // cleanup.policy has compact
 	policyUnknown bool // cleanup.policy could not be read
 	stampsTime    bool // message.timestamp.type is LogAppendTime
+	remote        bool // remote.storage.enable: a part of the log may lie in remote storage
+}
+
+// hollow reports whether answers with nothing can mean that the end of the log
+// holds nothing: a cleaner may have removed it, and all of the log is known to lie
+// on its brokers' disks. Compacted is that the topic is known to have compacted
+// once.
+func (t *topicState) hollow(compacted bool) bool {
+	return (t.compacts || compacted) && !t.policyUnknown && !t.remote
 }
 
 // gone reports whether the cluster says that there is no such topic.
@@ -147,7 +156,7 @@ func (s *site) settings(ctx context.Context, topics map[string]topicState) {
 		if t.err == nil {
 			r := kmsg.NewDescribeConfigsRequestResource()
 			r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
-			r.ConfigNames = []string{"cleanup.policy", "message.timestamp.type"}
+			r.ConfigNames = []string{"cleanup.policy", "message.timestamp.type", "remote.storage.enable"}
 			request.Resources = append(request.Resources, r)
 		}
 	}
@@ -179,6 +188,8 @@ func (t *topicState) set(configs []kmsg.DescribeConfigsResponseResourceConfig) {
 			}
 		case c.Name == "message.timestamp.type":
 			t.stampsTime = *c.Value == "LogAppendTime"
+		case c.Name == "remote.storage.enable":
+			t.remote = *c.Value == "true"
 		}
 	}
 }
@@ -225,6 +236,18 @@ func (s *site) bounds(ctx context.Context, tps []topicPartition) map[topicPartit
 		all[tp] = b
 	}
 	return all
+}
+
+// reachableBounds is bounds, or the error that the cluster is gone.
+func (s *site) reachableBounds(ctx context.Context, tps []topicPartition) (map[topicPartition]bounds, error) {
+	all := s.bounds(ctx, tps)
+	for _, b := range all {
+		var answered *kerr.Error
+		if b.err != nil && !errors.As(b.err, &answered) {
+			return all, s.unreachable(ctx) // once is enough: either it answers or it does not
+		}
+	}
+	return all, nil
 }
 
 // known returns the partitions without an error.

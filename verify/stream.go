@@ -90,6 +90,7 @@ type portion struct {
 	extent
 	hasher  hasher
 	planned int64 // what lies from here on is read only until the limit of bytes is reached
+	hollow  bool  // its end may hold nothing, and an answer with nothing can mean that
 }
 
 // A round is the reading of some partitions at the same time, through one
@@ -368,7 +369,7 @@ func (r *reading) look(ctx context.Context) error {
 		r.progress = r.heard
 	}
 	r.heard = r.round.reader.now()
-	next, more, err := r.round.reader.probe(ctx, r.extent, r.position)
+	next, more, err := r.round.reader.probe(ctx, r.extent, r.hollow, r.position)
 	late := r.heard.Sub(r.progress) >= r.round.reader.site.patience
 	switch {
 	case ctx.Err() != nil:

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"fmt"
 	"testing"
 
 	"apograph/internal/kafkatest"
@@ -17,13 +18,13 @@ func TestUnbooked(t *testing.T) {
 	f.plain(f.pair.Source, "t", 10, 5)
 	f.must(f.pair.Source.AppendTransaction(f.ctx, "x", true, plainRecords("t", 15, 2)...))
 	f.plain(f.pair.Source, "t", 18, 2)
-	f.plain(f.pair.Target, "t", 10, 7) // 10 to 16
+	f.wrote("t", 10, 7) // 10 to 16
 	expect(t, f.verify(verify.ModeFull), verify.Inconclusive, `
 		not_copied_yet(behind) no fault t-0 source [10, 20) target [10, 10)
 		unbooked no fault t-0 source [10, 17) target [10, 17)`)
-	f.plain(f.pair.Target, "t", 18, 1)
+	f.wrote("t", 18, 1)
 	f.plain(f.pair.Target, "t", 77, 1) // a stranger
-	f.plain(f.pair.Target, "t", 19, 1) // behind it nobody adopts what would be next
+	f.wrote("t", 19, 1)                // behind it nobody adopts what would be next
 	expect(t, f.verify(verify.ModeFull), verify.Faults, `
 		not_copied_yet(behind) no fault t-0 source [10, 20) target [10, 10)
 		unbooked no fault t-0 source [10, 19) target [10, 18)
@@ -46,13 +47,54 @@ func TestUnbookedBehindLoss(t *testing.T) {
 	f.plain(f.pair.Source, "t", 0, 20)
 	f.copy(nil, "t")
 	f.plain(f.pair.Source, "t", 20, 5)
-	f.plain(f.pair.Target, "t", 20, 3)
+	f.wrote("t", 20, 3)
 	_, err := f.pair.Target.Sabotage(kafkatest.Sabotage{Damage: kafkatest.Drop, Topic: "t", Offset: 19, Shift: true})
 	f.must(err)
 	expect(t, f.verify(verify.ModeFull), verify.Faults, `
 		missing t-0 source 19 target 19
 		unbooked no fault t-0 source [20, 23) target [19, 22)
 		not_copied_yet(behind) no fault t-0 source [20, 25) target [20, 20)`)
+}
+
+// TestTailOfAnother: another producer wrote the next records, and nobody will adopt
+// them: what is equal is not yet ours.
+func TestTailOfAnother(t *testing.T) {
+	f := newFlow(t, 1)
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 10)
+	f.copy(nil, "t")
+	f.plain(f.pair.Source, "t", 10, 5)
+	f.wrote("t", 10, 1)
+	f.plain(f.pair.Target, "t", 11, 2)
+	expect(t, f.verify(verify.ModeFull), verify.Faults, `
+		not_copied_yet(behind) no fault t-0 source [10, 15) target [10, 10)
+		unbooked no fault t-0 source 10 target 10
+		extra t-0 source [11, 11) target [11, 13)`)
+	expect(t, f.verify(verify.ModeTarget), verify.Faults, `
+		unbooked no fault t-0 source [10, 10) target 10
+		extra t-0 source [10, 10) target [11, 13)`)
+}
+
+// TestLastRecordGone: the last booked record is gone, and the ones that were
+// written behind it have moved into its place, however few.
+func TestLastRecordGone(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		for _, gone := range []int64{18, 19} {
+			f := newFlow(t, 1)
+			f.created("t", 1, nil)
+			f.plain(f.pair.Source, "t", 0, 20)
+			f.copy(nil, "t")
+			f.plain(f.pair.Source, "t", 20, 5)
+			f.wrote("t", 20, n)
+			_, err := f.pair.Target.Sabotage(kafkatest.Sabotage{Damage: kafkatest.Drop, Topic: "t", Offset: gone, Shift: true})
+			f.must(err)
+			expect(t, f.verify(verify.ModeFull), verify.Faults, fmt.Sprintf(`
+				missing t-0 source %d target %[1]d
+				unbooked no fault t-0 source %v target %v
+				not_copied_yet(behind) no fault t-0 source [20, 25) target [20, 20)`,
+				gone, &verify.Range{Start: 20, End: int64(20 + n)}, &verify.Range{Start: 19, End: int64(19 + n)}))
+		}
+	}
 }
 
 // TestTailByProducer: without the source the producer id tells whose records
@@ -62,12 +104,7 @@ func TestTailByProducer(t *testing.T) {
 	f.created("t", 1, nil)
 	f.plain(f.pair.Source, "t", 0, 10)
 	f.copy(nil, "t")
-	ours := kafkatest.NewBatch(0, kafkatest.BatchRecord{Timestamp: 1, Value: []byte("ours")})
-	ours.ProducerID, ours.ProducerEpoch, ours.BaseSequence, ours.MaxTimestamp = 1<<50, 0, 10, 1
-	raw, err := ours.Encode()
-	f.must(err)
-	_, err = f.pair.Target.AppendBatch(f.ctx, "t", 0, raw)
-	f.must(err)
+	f.wrote("t", 10, 1)
 	expect(t, f.verify(verify.ModeTarget), verify.Inconclusive, `unbooked no fault t-0 source [10, 10) target 10`)
 	f.plain(f.pair.Target, "t", 50, 1)
 	expect(t, f.verify(verify.ModeTarget), verify.Faults, `

@@ -233,7 +233,7 @@ func TestTargetStampsTime(t *testing.T) {
 	}
 	// A record that the copier did not book any more.
 	f.must(f.pair.Source.Append(f.ctx, kafkatest.None, &kgo.Record{Topic: "t", Value: []byte("new"), Timestamp: time.UnixMilli(7000)}))
-	f.must(f.pair.Target.Append(f.ctx, kafkatest.None, &kgo.Record{Topic: "t", Value: []byte("new"), Timestamp: time.UnixMilli(7000)}))
+	f.writeAsPair([]*kgo.Record{{Topic: "t", Value: []byte("new"), Timestamp: time.UnixMilli(7000)}})
 	f.must(f.pair.Target.StampAppendTime("t", 0, time.UnixMilli(1_800_000_000_000)))
 	expect(t, f.verify(verify.ModeFull), verify.Inconclusive, `
 		not_copied_yet(behind) no fault t-0 source 4 target [4, 4)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/internal/mm2"
 	"apograph/internal/pace"
 	"apograph/ledger"
 )
@@ -34,9 +35,9 @@ type run struct {
 
 	mu     sync.Mutex // guards what follows
 	result collector
-	failed error // why the rest is not read
-	oldest Time  // of the proofs that are taken over
-	left   int64 // of [Config.MaxBytes]
+	failed *outage // why the rest is not read
+	oldest Time    // of the proofs that are taken over
+	left   int64   // of [Config.MaxBytes]
 }
 
 // Run verifies a copy.
@@ -77,7 +78,10 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report, errors.Join(r.failed, unkept)
+	if r.failed != nil {
+		return report, errors.Join(r.failed.err, unkept)
+	}
+	return report, unkept
 }
 
 // openProven reads what earlier runs have proven, if it is used or added to, and
@@ -132,6 +136,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err = r.openBooks(ctx, deadline); err != nil {
 		return err
 	}
+	if err := r.checkAliases(); err != nil {
+		return err
+	}
 	if r.scope, err = newScope(r.ledger.Scope(), r.config.Topics, r.config.TopicsExclude); err != nil {
 		return err
 	}
@@ -155,11 +162,35 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		}
 	}
 	if len(r.jobs) == 0 {
-		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text())
+		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text(0))
 	}
 	slices.SortFunc(r.jobs, (*job).compare)
 	r.askUnmatched()
 	return context.Cause(ctx)
+}
+
+// checkAliases returns an error if the clusters are called otherwise than in the
+// ledger: then it is another flow's.
+func (r *run) checkAliases() error {
+	id := r.ledger.Identity()
+	for _, side := range []struct {
+		name, ledger, given string
+		cluster             *connect.Cluster
+	}{
+		{"source", id.SourceAlias, r.config.SourceAlias, r.config.Source},
+		{"target", id.TargetAlias, r.config.TargetAlias, r.config.Target},
+	} {
+		given := []string{side.given}
+		if side.cluster != nil {
+			given = append(given, side.cluster.Alias)
+		}
+		for _, alias := range given {
+			if alias != "" && alias != side.ledger {
+				return usageErrorf("ledger %s belongs to another flow: its %s alias is %s, not %s", r.config.LedgerPath, side.name, side.ledger, alias)
+			}
+		}
+	}
+	return nil
 }
 
 func (r *run) connect(ctx context.Context) (err error) {
@@ -223,7 +254,10 @@ func (r *run) lookAtTarget(ctx context.Context) error {
 		j.target.look(topics)
 		tps = append(tps, j.target.topicPartition)
 	}
-	all := r.target.bounds(ctx, tps)
+	all, err := r.target.reachableBounds(ctx, tps)
+	if err != nil {
+		return err
+	}
 	for _, j := range r.openJobs() {
 		j.target.bounds = all[j.target.topicPartition]
 	}
@@ -271,7 +305,10 @@ func (r *run) lookAtSource(ctx context.Context) error {
 			tps = append(tps, j.source.topicPartition)
 		}
 	}
-	bounds := r.source.bounds(ctx, tps)
+	bounds, err := r.source.reachableBounds(ctx, tps)
+	if err != nil {
+		return err
+	}
 	for _, j := range r.jobs {
 		j.source.bounds = bounds[j.source.topicPartition]
 	}
@@ -289,12 +326,10 @@ func (r *run) findMissingBooks(topics map[string]topicState) {
 		}
 	}
 	for name, t := range topics {
-		switch {
-		case booked[name], r.scope.misses(name):
-		case r.scope.strays(name):
-			r.outOfScope = append(r.outOfScope, OutOfScope{name, WithoutBook})
-			continue
-		default:
+		if !booked[name] && !r.scope.misses(name) {
+			if !mm2.IsInternal(name) {
+				r.outOfScope = append(r.outOfScope, OutOfScope{name, r.scope.withoutBook(name)})
+			}
 			continue
 		}
 		for p := range t.partitions {
@@ -373,13 +408,13 @@ func (r *run) work(ctx context.Context, queue *queue) error {
 	return nil
 }
 
-// lost returns why nothing more is read, after remembering err if it is the
+// lost returns why nothing more is read, after remembering an outage if it is the
 // first.
-func (r *run) lost(err error) error {
+func (r *run) lost(o *outage) *outage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
-		r.failed = err
+		r.failed = o
 	}
 	return r.failed
 }

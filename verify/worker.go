@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"apograph/internal/connect"
 )
 
 const (
@@ -124,11 +122,11 @@ func (w *worker) round(ctx context.Context, group []*job) error {
 	return nil
 }
 
+// one compares a part, or abandons it if a cluster has gone away.
 func (w *worker) one(ctx context.Context, j *job, p part) error {
 	lost := w.run.lost(nil)
 	if lost == nil {
-		found, err := w.compare(ctx, j, p, nil)
-		var gone *connect.UnreachableError
+		found, err := w.compare(ctx, j, p)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -136,17 +134,12 @@ func (w *worker) one(ctx context.Context, j *job, p part) error {
 			j.take(found)
 			return w.run.keep(j, found)
 		}
-		if !errors.As(err, &gone) {
+		if !errors.As(err, &lost) {
 			return err
 		}
-		lost = w.run.lost(gone)
+		lost = w.run.lost(lost)
 	}
-	found, err := w.compare(ctx, j, p, lost)
-	if err != nil {
-		return err
-	}
-	j.take(found)
-	return nil
+	return j.abandon(&p, lost, w.run.config.Until)
 }
 
 // begin starts to read both sides of the next part of each job of a group, as

@@ -129,6 +129,8 @@ func verifyConfig(inv *invocation) (verify.Config, error) {
 		Mode:           verify.Mode(inv.String("mode")),
 		Source:         source,
 		Target:         target,
+		SourceAlias:    inv.String("source-alias"),
+		TargetAlias:    inv.String("target-alias"),
 		Topics:         inv.StringSlice("topics"),
 		TopicsExclude:  inv.StringSlice("topics-exclude"),
 		Until:          verify.Until(inv.String("until")),
@@ -143,13 +145,13 @@ func verifyConfig(inv *invocation) (verify.Config, error) {
 }
 
 // givenCluster returns a cluster if the flags describe it, else nil. Its alias
-// is the ledger's unless one is given.
+// is the ledger's.
 func givenCluster(inv *invocation, side string) (*connect.Cluster, error) {
 	c, ok, err := clusterOf(inv, side)
 	if err != nil || !ok {
 		return nil, err
 	}
-	c.Alias = inv.String(side + "-alias")
+	c.Alias = ""
 	return &c, nil
 }
 
@@ -179,7 +181,7 @@ func verifyProgress(p *verify.Progress) string {
 	if p == nil {
 		return "verify: reading the ledger"
 	}
-	line := fmt.Sprintf("verify: %d of %d partitions, %d records read, %s/s", p.Finished, p.Partitions, p.Records, byteSize(int64(p.Rate())))
+	line := fmt.Sprintf("verify: %d of %s, %s read, %s/s", p.Finished, counted(int64(p.Partitions), "partition"), counted(p.Records, "record"), byteSize(int64(p.Rate())))
 	if p.Total > 0 {
 		line += fmt.Sprintf(", %d %%", 100*p.Offsets/p.Total)
 	}

@@ -23,6 +23,7 @@ import (
 // orders on the source: partition 0 holds ten records, partition 1 a transaction
 // of three. Beside the usual commands a script has
 //
+//	topic NAME                make a topic on the source that holds one record
 //	produce COUNT             append records to orders-0 on the source
 //	spoil DAMAGE OFFSET       change orders-0 on the target behind everyone's back
 //	expire OFFSET             delete the records of orders-0 on the source below it
@@ -42,6 +43,7 @@ func TestVerifyScript(t *testing.T) {
 			"produce": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(produceOrders(pairOf(ts), 0, atoi(ts, args[0])))
 			},
+			"topic": makeTopic,
 			"spoil": spoil,
 			"expire": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(pairOf(ts).Source.DeleteRecords("orders", 0, int64(atoi(ts, args[0]))))
@@ -95,6 +97,12 @@ func produceOrders(pair *kafkatest.Pair, partition int32, n int) error {
 		return err
 	}
 	return pair.Source.Append(context.Background(), kafkatest.None, orders(partition, int(bounds.HighWatermark), n)...)
+}
+
+func makeTopic(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, source := context.Background(), pairOf(ts).Source
+	ts.Check(source.CreateTopic(ctx, args[0], 1, nil))
+	ts.Check(source.Append(ctx, kafkatest.None, &kgo.Record{Topic: args[0], Value: []byte("v"), Timestamp: fixtureTime()}))
 }
 
 func spoil(ts *testscript.TestScript, _ bool, args []string) {

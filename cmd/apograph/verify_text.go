@@ -53,7 +53,11 @@ func verifyPartitions(r *verify.Report) *textTable {
 			target = fmt.Sprintf("[%d, %d)", p.Target.Start, p.Target.End)
 		}
 		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		table.add(p.Topic, strconv.Itoa(int(p.Partition)), strconv.Itoa(int(p.Generation)), string(p.Verdict),
+		generation := "" // there is no book
+		if p.Generation > 0 {
+			generation = strconv.Itoa(int(p.Generation))
+		}
+		table.add(p.Topic, strconv.Itoa(int(p.Partition)), generation, string(p.Verdict),
 			fmt.Sprintf("[%d, %d)", p.Source.Start, p.Source.End), target,
 			number(p.Copied), number(p.Equal), number(p.Missing+p.Changed+p.Reordered), number(p.NotVerified), number(p.NotCopiedYet))
 	}
@@ -86,8 +90,21 @@ func verifySummary(r *verify.Report) *textTable {
 		table.add("oldest proof", instant{r.OldestProof.Time}.String())
 	}
 	table.add("time", fmt.Sprintf("%.1f s", r.Finished.Sub(r.Started.Time).Seconds()))
-	table.add("verdict", string(r.Verdict))
+	table.add("verdict", verdictText(r))
 	return table
+}
+
+// verdictText returns the verdict. That of the books alone does not read as if the
+// clusters had been asked.
+func verdictText(r *verify.Report) string {
+	if r.Mode != verify.ModeBooks {
+		return string(r.Verdict)
+	}
+	text := "books " + string(r.Verdict)
+	if r.Verdict == verify.Faults {
+		text = "faults in the books"
+	}
+	return text + "; clusters not read"
 }
 
 func addCounts(table *textTable, s *verify.Summary) {
@@ -148,13 +165,13 @@ func notProven(r *verify.Report) []string {
 	case r.Mode == verify.ModeBooks:
 		lines = append(lines, "what the clusters hold: neither was read")
 	case s.NotVerified > 0:
-		lines = append(lines, fmt.Sprintf("%d of %d copied records could not be compared; the findings say why", s.NotVerified, s.Copied))
+		lines = append(lines, fmt.Sprintf("%d of %s could not be compared; the findings say why", s.NotVerified, counted(s.Copied, "copied record")))
 	}
 	if r.Mode == verify.ModeTarget {
 		lines = append(lines, "what the source holds now: it was not read")
 	}
 	if s.NotCopiedYet > 0 {
-		lines = append(lines, fmt.Sprintf("%d source offsets are not copied yet", s.NotCopiedYet))
+		lines = append(lines, plural(s.NotCopiedYet, "source offset is", "source offsets are")+" not copied yet")
 	}
 	return lines
 }
