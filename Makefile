@@ -2,11 +2,13 @@
 GO      ?= go
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 FUZZTIME ?= 10s
+SEEDS   ?= 300
+FIRST   ?= 1
 LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden bench
+.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden sim bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -40,6 +42,9 @@ fuzz: ## each fuzz target for FUZZTIME
 
 golden: ## write the golden files anew
 	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'Script|Golden'
+
+sim: ## play SEEDS simulated histories, from the one of seed FIRST on
+	APOGRAPH_SIM_SEEDS=$(SEEDS) APOGRAPH_SIM_FIRST=$(FIRST) $(GO) test -count=1 -timeout 0 -run TestSimulation ./fuzz
 
 bench: ## Go benchmarks of the hot paths
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./ledger ./translate ./verify

@@ -53,9 +53,9 @@ type cluster struct {
 	client *kgo.Client
 	admin  *kadm.Client
 
-	refreshing sync.Mutex // held for the whole of one metadata request
-	mu         sync.Mutex // guards what follows
-	names      []string   // the topics to keep track of, never nil
+	refreshing chan struct{} // full for the whole of one metadata request; capacity 1
+	mu         sync.Mutex    // guards what follows
+	names      []string      // the topics to keep track of, never nil
 	topics     map[string]topicState
 	brokers    int
 	generation int // counts refreshes
@@ -74,6 +74,8 @@ func openCluster(ctx context.Context, c connect.Cluster, options ...kgo.Opt) (*c
 		admin:  kadm.NewClient(client),
 		names:  []string{},
 		topics: map[string]topicState{},
+
+		refreshing: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -90,9 +92,14 @@ func (c *cluster) track(topics ...string) {
 
 // refresh asks for metadata, unless another caller has done so since the
 // generation that this caller has seen. It returns the generation now known.
+// It waits for another caller's request no longer than ctx.
 func (c *cluster) refresh(ctx context.Context, seen int) (int, error) {
-	c.refreshing.Lock()
-	defer c.refreshing.Unlock()
+	select {
+	case c.refreshing <- struct{}{}:
+		defer func() { <-c.refreshing }()
+	case <-ctx.Done():
+		return seen, context.Cause(ctx)
+	}
 	c.mu.Lock()
 	generation, names := c.generation, c.names
 	c.mu.Unlock()

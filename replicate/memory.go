@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -13,30 +14,49 @@ type budget struct {
 	mu    sync.Mutex
 	limit int64
 	used  int64
-	freed chan struct{} // closed and replaced when bytes are given back
+	line  []*reservation // that wait for room, in order
 }
 
-func newBudget(limit int64) *budget {
-	return &budget{limit: limit, freed: make(chan struct{})}
+// A reservation waits for n bytes.
+type reservation struct {
+	n       int64
+	granted chan struct{} // closed once the bytes are reserved
 }
+
+func newBudget(limit int64) *budget { return &budget{limit: limit} }
 
 // reserve waits until n more bytes fit, or nothing else is held (one request
-// must always be possible), or ctx ends.
+// must always be possible), or ctx ends. Who comes first is served first: a
+// loop that gives bytes back and at once asks again does not get ahead of those
+// that wait.
 func (b *budget) reserve(ctx context.Context, n int64) error {
-	for {
-		b.mu.Lock()
-		if b.used == 0 || b.used+n <= b.limit {
-			b.used += n
-			b.mu.Unlock()
-			return nil
-		}
-		freed := b.freed
-		b.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	r := &reservation{n: n, granted: make(chan struct{})}
+	b.mu.Lock()
+	b.line = append(b.line, r)
+	b.serve()
+	b.mu.Unlock()
+	select {
+	case <-r.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.line, r); i >= 0 {
+		b.line = slices.Delete(b.line, i, i+1)
+	} else {
+		b.used -= n
+	}
+	b.serve()
+	return context.Cause(ctx)
+}
+
+// serve grants what fits, in order. b.mu is held.
+func (b *budget) serve() {
+	for len(b.line) > 0 && (b.used == 0 || b.used+b.line[0].n <= b.limit) {
+		b.used += b.line[0].n
+		close(b.line[0].granted)
+		b.line = slices.Delete(b.line, 0, 1)
 	}
 }
 
@@ -45,10 +65,7 @@ func (b *budget) adjust(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used += n
-	if n < 0 {
-		close(b.freed)
-		b.freed = make(chan struct{})
-	}
+	b.serve()
 }
 
 // A pin keeps one fetch response in the budget while any part of it is in

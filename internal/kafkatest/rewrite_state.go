@@ -77,7 +77,8 @@ func (s *partSnapshot) take(l *Log, heads []batchHead) (open map[int64]int64) {
 
 // keepEmptyLogs lets partitions whose records have all been deleted keep their
 // offsets over a restart: kfake ignores the snapshot of a partition that has no
-// segment file, and would begin again at offset 0.
+// segment file, or one that the snapshot does not name, and would begin again at
+// offset 0. What was made here it forgets to name when it stops.
 func keepEmptyLogs(dataDir string) error {
 	dirs, err := filepath.Glob(filepath.Join(dataDir, "partitions", "*"))
 	if err != nil {
@@ -89,7 +90,7 @@ func keepEmptyLogs(dataDir string) error {
 			return err
 		}
 		s, err := readSnapshot(dir)
-		if err != nil || len(bases) > 0 || s.HighWatermark == 0 {
+		if err != nil || holdsData(dir, bases) || s.HighWatermark == 0 {
 			continue // nothing to keep; a missing snapshot is kfake's to handle
 		}
 		if err := writeSegment(dir, &Log{Start: s.LogStartOffset, End: s.HighWatermark}, nil, nil, &s); err != nil {
@@ -100,6 +101,14 @@ func keepEmptyLogs(dataDir string) error {
 		}
 	}
 	return nil
+}
+
+// holdsData reports whether any of the segments has a byte.
+func holdsData(dir string, bases []int64) bool {
+	return slices.ContainsFunc(bases, func(base int64) bool {
+		info, err := os.Stat(segmentFile(dir, base, "dat"))
+		return err != nil || info.Size() > 0
+	})
 }
 
 // A windows file is kfake's seq_windows.json: for every producer and partition
