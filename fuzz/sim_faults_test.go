@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -67,4 +68,35 @@ func (w *simWorld) errorBefore(f *kafkatest.Fault, rng *rand.Rand) bool {
 	}
 	f.Err = codes[rng.IntN(len(codes))]
 	return true
+}
+
+// simSpin is how many requests of one kind one cluster gets at one instant of the
+// fake clock before somebody is taken to ask without a pause. Time would then
+// stand still for ever.
+const simSpin = 1000
+
+// watchSpinning fails the test when somebody asks the same again and again
+// without a pause, and cuts the connection, which makes the copier pause.
+func (w *simWorld) watchSpinning() {
+	for side, c := range map[string]*kafkatest.Cluster{"source": w.pair.Source, "target": w.pair.Target} {
+		for _, key := range []kmsg.Key{kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata, kmsg.OffsetForLeaderEpoch} {
+			var mu sync.Mutex
+			var at time.Time
+			count := 0
+			spins := func(request kmsg.Request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if now := time.Now(); !now.Equal(at) {
+					at, count = now, 0
+				}
+				count++
+				if count >= simSpin && count < simSpin+4 {
+					w.t.Errorf("[%v] the %s gets one %s after the other without a pause: %+v", at.Sub(w.began), side, key.Name(), request)
+				}
+				return count > simSpin
+			}
+			_, err := c.Fault(kafkatest.Fault{Kind: kafkatest.CutBefore, Key: key, Count: -1, When: spins})
+			w.must(err)
+		}
+	}
 }

@@ -76,6 +76,7 @@ func newSimWorld(t *testing.T, h simHistory, dir string) *simWorld {
 		ProduceTimeout: 2 * time.Second,
 	}
 	w.say("%v", h)
+	w.watchSpinning()
 	w.latency(h.latencyMillis)
 	if h.runsFirst {
 		w.start(rand.New(rand.NewPCG(h.seed, 2)))

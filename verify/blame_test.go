@@ -72,6 +72,7 @@ func TestOutageBlamesOneCluster(t *testing.T) {
 				}
 				f.must(f.pair.Source.Append(f.ctx, kafkatest.None, records...))
 			}
+			f.apart = true
 			f.copy(nil, "t")
 			c := f.pair.Source
 			if side == "target" {
@@ -109,6 +110,30 @@ func TestOutageBlamesOneCluster(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestOutageBeforeReading: the target goes away when it is asked for its offsets.
+// That is one error, and not something about each partition.
+func TestOutageBeforeReading(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	f := withMarkers(t)
+	gate := make(chan struct{})
+	handle := f.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: listOffsets, Topic: "t", Gate: gate})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if handle.Wait(f.ctx, 1) == nil {
+			f.pair.Target.Stop()
+		}
+	}()
+	report, err := verify.Run(f.ctx, verify.Config{LedgerPath: f.path, Source: cluster(f.source), Target: cluster(f.target), Patience: time.Second})
+	close(gate)
+	<-stopped
+	f.must(f.pair.Target.Start())
+	var gone *connect.UnreachableError
+	if !errors.As(err, &gone) || gone.Alias != "b" || report != nil {
+		t.Errorf("report %v, error %v", report, err)
 	}
 }
 

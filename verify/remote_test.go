@@ -62,14 +62,45 @@ func TestHollowEnd(t *testing.T) {
 	expect(t, f.verify(verify.ModeFull), verify.Inconclusive, `not_verified(compaction) no fault t-0 source [0, 50) target [0, 50)`)
 }
 
-// answerNothing answers the first n fetches with nothing, of a log that ends at
-// end; a negative n is all of them.
+// TestGapWithoutAnswer: a consumer has passed over an offset, and the log gives no
+// answer to why. What cannot be looked at is no loss.
+func TestGapWithoutAnswer(t *testing.T) {
+	for _, side := range []string{"source", "target"} {
+		f := newFlow(t, 1)
+		f.created("t", 1, nil)
+		f.plain(f.pair.Source, "t", 0, 20)
+		f.copy(nil, "t")
+		c := f.pair.Source
+		if side == "target" {
+			c = f.pair.Target
+		}
+		_, err := c.Sabotage(kafkatest.Sabotage{Damage: kafkatest.Drop, Topic: "t", Offset: 7})
+		f.must(err)
+		if report := f.verify(verify.ModeFull); report.Verdict != verify.Faults {
+			t.Errorf("%s: verdict %s, findings\n%s", side, report.Verdict, findings(report))
+		}
+		answerSome(c, -1, 20, func(r *kmsg.FetchRequest) bool { return r.SessionEpoch == -1 }) // a consumer's are in sessions
+		report := f.verify(verify.ModeFull, quick)
+		expect(t, report, verify.Inconclusive, `not_verified(unreadable) no fault t-0 source 7 target 7`)
+		if d := report.Findings[0].Detail; d != "1 copied record could not be compared: the "+side+" could not be read there" {
+			t.Errorf("detail is %q", d)
+		}
+	}
+}
+
+// answerNothing is answerSome of all fetches.
 func answerNothing(c *kafkatest.Cluster, n int, end int64) {
+	answerSome(c, n, end, func(*kmsg.FetchRequest) bool { return true })
+}
+
+// answerSome answers the first n of some fetches with nothing, of a log that ends
+// at end; a negative n is all of them.
+func answerSome(c *kafkatest.Cluster, n int, end int64, which func(*kmsg.FetchRequest) bool) {
 	fake := c.Fake()
 	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
 		request := r.(*kmsg.FetchRequest)
-		if n == 0 || len(request.Topics) == 0 {
+		if n == 0 || len(request.Topics) == 0 || !which(request) {
 			return nil, nil, false
 		}
 		n--

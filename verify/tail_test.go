@@ -97,6 +97,21 @@ func TestLastRecordGone(t *testing.T) {
 	}
 }
 
+// TestStrangerBeforeLastRecord: a stranger stands in front of the last booked
+// record, and the source goes on: what is not copied yet is no difference.
+func TestStrangerBeforeLastRecord(t *testing.T) {
+	f := newFlow(t, 1)
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 20)
+	f.copy(nil, "t")
+	f.plain(f.pair.Source, "t", 20, 5)
+	_, err := f.pair.Target.Sabotage(kafkatest.Sabotage{Damage: kafkatest.Insert, Topic: "t", Offset: 18, Shift: true})
+	f.must(err)
+	expect(t, f.verify(verify.ModeFull), verify.Faults, `
+		extra t-0 source [19, 19) target 19
+		not_copied_yet(behind) no fault t-0 source [20, 25) target [20, 20)`)
+}
+
 // TestTailByProducer: without the source the producer id tells whose records
 // stand behind the book.
 func TestTailByProducer(t *testing.T) {
