@@ -59,6 +59,7 @@ func (c *simCopier) run(ctx context.Context, config replicate.Config) error {
 	if err != nil {
 		return err
 	}
+	defer flow.Close()
 	c.begun = true
 	c.mu.Lock()
 	c.flow = flow

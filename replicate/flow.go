@@ -76,10 +76,12 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	defer f.Close()
 	return f.Wait()
 }
 
-// Start is Run that returns once copying has begun. [Flow.Wait] must be called.
+// Start is Run that returns once copying has begun. The caller calls [Flow.Wait]
+// and then [Flow.Close].
 func Start(ctx context.Context, config Config) (*Flow, error) {
 	f, err := newFlow(ctx, config)
 	if err != nil {
@@ -88,7 +90,7 @@ func Start(ctx context.Context, config Config) (*Flow, error) {
 	candidates, err := f.prepare()
 	if err != nil {
 		f.cancel(nil)
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	go f.run(candidates)
@@ -117,7 +119,7 @@ func newFlow(ctx context.Context, config Config) (*Flow, error) {
 	return f, nil
 }
 
-// Wait returns when the flow has ended and its ledger is closed.
+// Wait returns when the flow has ended. Its ledger can still be read.
 func (f *Flow) Wait() (Summary, error) {
 	<-f.ended
 	return f.summary, f.err
@@ -153,7 +155,8 @@ func (f *Flow) connect() (err error) {
 	return err
 }
 
-func (f *Flow) close() {
+// Close gives back the ledger and the connections of a flow that has ended.
+func (f *Flow) Close() {
 	for _, c := range []*cluster{f.source, f.bulk, f.target} {
 		if c != nil {
 			c.close()
@@ -169,7 +172,6 @@ func (f *Flow) close() {
 // run copies, until the flow ends.
 func (f *Flow) run(candidates []*candidate) {
 	defer close(f.ended)
-	defer f.close()
 	defer f.cancel(nil)
 	f.reader = newSource(f)
 	f.writer = &writer{flow: f, cluster: f.target, queues: map[int32]*queue{}}
@@ -398,6 +400,5 @@ func (c *cluster) initProducer(ctx context.Context) (id int64, epoch int16, err 
 	return id, epoch, nil
 }
 
-// Ledger returns the flow's ledger, for reading. It is closed when the flow has
-// ended.
+// Ledger returns the flow's ledger, for reading, until [Flow.Close].
 func (f *Flow) Ledger() *ledger.Ledger { return f.ledger }

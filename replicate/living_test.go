@@ -62,6 +62,7 @@ func (l *living) end() replicate.Summary {
 	if !errors.Is(err, errStop) {
 		l.t.Fatalf("the flow ended with %v", err)
 	}
+	l.Close()
 	kafkatest.CheckLedgerAtEnd(l.t, l.config.LedgerPath)
 	return summary
 }
@@ -260,6 +261,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	mustAppend(t, pair.Source.Bootstrap, append(on("a", 0, 10, 5), on("b", 0, 10, 5)...)...)
 	l.at("b", 0, 15)
+	l.until("a", 0, "known to be behind", func(s replicate.PartitionStatus) bool { return s.SourceEnd == 15 && s.LagRecords == 5 })
 	if s := l.Status()[0]; s.Topic != "a" || s.Position != 10 {
 		t.Errorf("a went on, or does not come first: %+v", s)
 	}

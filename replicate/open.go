@@ -208,19 +208,36 @@ func (f *Flow) learnBounds(all []*candidate) {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}
+	found := f.sourceBounds(tps)
+	for _, c := range asked {
+		switch b := found[c.source()]; {
+		case b.err != nil:
+			c.fail("source", c.source(), b.err)
+		default:
+			c.bounds = &b.bounds
+		}
+	}
+}
+
+// seenBounds are the bounds of a source partition, or why they are not known.
+type seenBounds struct {
+	bounds
+	err error
+}
+
+// sourceBounds asks the source for the bounds of partitions.
+func (f *Flow) sourceBounds(tps []topicPartition) map[topicPartition]seenBounds {
 	ctx, cancel := f.patience()
 	defer cancel()
 	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
 	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
 	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
-	for _, c := range asked {
-		start, stable, high := starts[c.source()], stables[c.source()], highs[c.source()]
-		if err := cmp.Or(start.err, stable.err, high.err); err != nil {
-			c.fail("source", c.source(), err)
-			continue
-		}
-		c.bounds = &bounds{start.offset, stable.offset, high.offset}
+	found := make(map[topicPartition]seenBounds, len(tps))
+	for _, tp := range tps {
+		start, stable, high := starts[tp], stables[tp], highs[tp]
+		found[tp] = seenBounds{bounds{start.offset, stable.offset, high.offset}, cmp.Or(start.err, stable.err, high.err)}
 	}
+	return found
 }
 
 // learnTargetEnds asks the target for the log end of every candidate.

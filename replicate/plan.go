@@ -58,7 +58,7 @@ func MakePlan(ctx context.Context, config Config, l *ledger.Ledger) (Plan, error
 	if err != nil {
 		return Plan{}, err
 	}
-	defer f.close()
+	defer f.Close()
 	defer f.cancel(nil)
 	if err := f.connect(); err != nil {
 		return Plan{}, err

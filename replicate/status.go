@@ -3,6 +3,7 @@ package replicate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -210,5 +211,32 @@ func (f *Flow) entered() {
 func (f *Flow) clearStop(tp topicPartition) {
 	if err := f.ledger.ClearStop(tp.topic, tp.partition); err != nil {
 		f.fail(fmt.Errorf("partition %v: record that it goes on: %w", tp, err))
+	}
+}
+
+// watchStopped learns the source's bounds for partitions that are not fetched:
+// how far behind they are, and how much may be left out, changes all the same.
+func (f *Flow) watchStopped() {
+	stopped := map[topicPartition]*partition{}
+	for _, p := range f.all() {
+		if p.status().phase == phaseStopped && p.sourceGone() == nil {
+			stopped[p.source] = p
+		}
+	}
+	if len(stopped) == 0 {
+		return
+	}
+	tps := slices.Collect(maps.Keys(stopped))
+	for tp, b := range f.sourceBounds(tps) {
+		if b.err != nil {
+			continue
+		}
+		id := stopped[tp].pair.ID
+		state := f.ledger.State(id)
+		state.LogStart, state.LastStable, state.HighWatermark = b.logStart, b.lastStable, b.highWatermark
+		state.SeenMillis = f.now().UnixMilli()
+		if err := f.ledger.SetState(id, state); err != nil {
+			f.fail(fmt.Errorf("partition %v: record the source's bounds: %w", tp, err))
+		}
 	}
 }

@@ -166,6 +166,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	f.checkSources()
 	f.keepSettings(topics)
 	f.tellTraits(topics)
+	f.watchStopped()
 	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
 	for _, t := range due {
 		t.stop = nil

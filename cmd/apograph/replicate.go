@@ -89,12 +89,13 @@ func runFlow(ctx context.Context, config replicate.Config) (replicate.Summary, e
 	if err != nil {
 		return replicate.Summary{}, err
 	}
+	defer flow.Close()
 	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order}, defaultServerLimits(), config.Logger)
 	if err != nil {
 		config.Logger.Warn("no socket: this flow answers no questions while it runs", "error", err)
 		return flow.Wait()
 	}
-	defer answers.close()
+	defer answers.close() // before the ledger can be another's
 	return flow.Wait()
 }
 
