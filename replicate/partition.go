@@ -444,8 +444,8 @@ func (p *partition) finish() {
 	p.leave(phaseDone)
 }
 
-// halt stops the partition at its first source offset that is not in the books
-// and not on its way to the target.
+// halt stops the partition at the first source offset that is not in the books.
+// What is in flight is still waited for, and booked.
 func (p *partition) halt(reason StopReason, detail string) {
 	p.haltAt(p.flow.ledger.End(p.pair.ID).Source, reason, detail)
 }

@@ -12,22 +12,22 @@ import (
 type StopReason string
 
 const (
-	StopRecordTooLarge     StopReason = "record_too_large"
-	StopTopicRecreated     StopReason = "topic_recreated"
-	StopTopicDeleted       StopReason = "topic_deleted"
-	StopSourceTruncated    StopReason = "source_truncated"
-	StopTargetDeleted      StopReason = "target_deleted"
-	StopTargetRecreated    StopReason = "target_recreated"
-	StopTargetLostRecords  StopReason = "target_lost_records"
-	StopTargetNotEmpty     StopReason = "target_not_empty"
-	StopForeignWriter      StopReason = "foreign_writer"
-	StopFenced             StopReason = "fenced"
-	StopNotAuthorized      StopReason = "not_authorized"
-	StopUnavailable        StopReason = "unavailable"
-	StopUnsupportedFormat  StopReason = "unsupported_format"
-	StopCorruptSourceBatch StopReason = "corrupt_source_batch"
-	StopRecordRefused      StopReason = "record_refused"
-	StopPaused             StopReason = "paused"
+	StopRecordTooLarge     StopReason = "record_too_large"     // the target takes no batch that large, not even of this record alone
+	StopTopicRecreated     StopReason = "topic_recreated"      // the source has another topic under the name
+	StopTopicDeleted       StopReason = "topic_deleted"        // the source topic is gone
+	StopSourceTruncated    StopReason = "source_truncated"     // the source's log was cut below the books
+	StopTargetDeleted      StopReason = "target_deleted"       // the target topic is gone
+	StopTargetRecreated    StopReason = "target_recreated"     // the target has another topic under the name
+	StopTargetLostRecords  StopReason = "target_lost_records"  // the target's log ends below the books, or lost what stood behind them
+	StopTargetNotEmpty     StopReason = "target_not_empty"     // the target holds records that the ledger does not know
+	StopForeignWriter      StopReason = "foreign_writer"       // somebody else wrote to the target partition
+	StopFenced             StopReason = "fenced"               // the target refuses our producer id and epoch
+	StopNotAuthorized      StopReason = "not_authorized"       // a right is missing
+	StopUnavailable        StopReason = "unavailable"          // a leader gave no answer for too long, or one that leads nowhere
+	StopUnsupportedFormat  StopReason = "unsupported_format"   // batches of a format that cannot be carried over unharmed
+	StopCorruptSourceBatch StopReason = "corrupt_source_batch" // the source's bytes are damaged
+	StopRecordRefused      StopReason = "record_refused"       // the target refuses a record for another reason than its size
+	StopPaused             StopReason = "paused"               // a person said so
 )
 
 // A retry says when something that failed is tried again. The zero value is
