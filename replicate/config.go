@@ -132,7 +132,13 @@ type UsageError struct {
 
 // Hint returns what to do about it, in one sentence without a full stop; "" if
 // the error says all.
-func (e *UsageError) Hint() string { return e.hint }
+func (e *UsageError) Hint() string {
+	var hinted interface{ Hint() string }
+	if e.hint == "" && errors.As(e.Err, &hinted) {
+		return hinted.Hint()
+	}
+	return e.hint
+}
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }

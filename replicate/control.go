@@ -46,6 +46,11 @@ func (f *Flow) Order(o ledger.Order) error {
 	if len(parts) == 0 && blocked == 0 {
 		return usageErrorf("the flow has no partition %s", nameOf(tp))
 	}
+	if o.AcceptRecreated {
+		if err := f.lookAgain(parts); err != nil {
+			return err
+		}
+	}
 	if err := checkOrder(f.ledger, o, f.exactOrder(topicPartition{o.SourceTopic, allPartitions})); err != nil {
 		return err
 	}
@@ -61,6 +66,30 @@ func (f *Flow) Order(o ledger.Order) error {
 	}
 	if blocked > 0 && !o.Paused {
 		f.lookNow()
+	}
+	return nil
+}
+
+// lookAgain finds out whether topics that were deleted have been created again:
+// the partitions that stopped because of it look only now and then.
+func (f *Flow) lookAgain(parts []*partition) error {
+	for _, c := range []*cluster{f.source, f.target} {
+		if _, err := c.refresh(f.ctx, c.seen()); err != nil {
+			return err
+		}
+	}
+	for _, p := range parts {
+		v, now := p.status(), cmp.Or(p.sourceGone(), p.targetGone())
+		if v.phase != phaseStopped || now == nil || now.reason == v.stop.reason {
+			continue
+		}
+		stop := ledger.Stop{
+			SourceTopic: p.source.topic, Partition: p.source.partition, Offset: v.stop.offset,
+			Reason: string(now.reason), Detail: now.detail, SinceMillis: v.retry.since.UnixMilli(), Tries: int32(v.retry.tries),
+		}
+		if err := f.ledger.SetStop(stop); err != nil {
+			return err
+		}
 	}
 	return nil
 }

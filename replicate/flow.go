@@ -372,7 +372,7 @@ func (f *Flow) stale(timestamp int64) bool {
 
 // saw records what a fetch answer said about the source's log.
 func (f *Flow) saw(p *partition, b bounds) {
-	p.remaining.Store(max(b.lastStable-p.asm.pos, 0))
+	p.stable.Store(b.lastStable)
 	err := f.ledger.SetState(p.pair.ID, ledger.State{
 		LogStart: b.logStart, LastStable: b.lastStable, HighWatermark: b.highWatermark,
 		SeenMillis: f.now().UnixMilli(), CompactSeen: p.asm.compactSeen || p.asm.compactPolicy,

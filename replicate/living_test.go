@@ -3,6 +3,7 @@ package replicate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -339,21 +340,36 @@ func TestSkip(t *testing.T) {
 // TestRecreatedTopic is deleted and created again while the flow runs; it stays
 // as it is until a person accepts that.
 func TestRecreatedTopic(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the person waits until it is noticed %v", waits), func(t *testing.T) { recreate(t, waits) })
+	}
+}
+
+func recreate(t *testing.T, waits bool) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
 	mustAppend(t, pair.Source.Bootstrap, on("t", 0, 0, 10)...)
-	l := live(t, pair, livingConfig(t, pair, "t"))
+	config := livingConfig(t, pair, "t")
+	if !waits {
+		config.RetryAfter = time.Hour
+	}
+	l := live(t, pair, config)
 	l.at("t", 0, 10)
 	source := admin(t, pair.Source.Bootstrap)
 	if _, err := source.DeleteTopics(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
 	l.stopped("t", 0, replicate.StopTopicDeleted)
+	if err := l.Order(ledger.Order{SourceTopic: "t", Partition: -1, AcceptRecreated: true}); err == nil {
+		t.Error("accepted while there is no topic")
+	}
 	mustTopic(t, pair.Source, "t", nil)
 	mustAppend(t, pair.Source.Bootstrap, on("t", 0, 100, 25)...)
-	l.stopped("t", 0, replicate.StopTopicRecreated)
-	if s := l.Status()[0]; s.Position != 10 {
-		t.Errorf("status %+v", s)
+	if waits {
+		l.stopped("t", 0, replicate.StopTopicRecreated)
+		if s := l.Status()[0]; s.Position != 10 {
+			t.Errorf("status %+v", s)
+		}
 	}
 	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t", Partition: -1, AcceptRecreated: true})
 	l.at("t", 0, 25)

@@ -279,6 +279,10 @@ func (f *Flow) newPartition(c *candidate) *partition {
 		firstSight: c.firstSight, compactSeen: state.CompactSeen, lastKnown: max(state.SeenMillis, 0),
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
 	}
+	p.position.Store(f.ledger.End(c.pair.ID).Source)
+	if c.bounds != nil {
+		p.stable.Store(c.bounds.lastStable)
+	}
 	p.learn(c.topic.facts.Load().traits())
 	return p
 }

@@ -59,7 +59,8 @@ type partition struct {
 	replaced bool  // by a partition of the next generation
 	well     bool  // it is known to go on, since it began
 
-	copied, bytes, remaining atomic.Int64 // for progress
+	copied, bytes    atomic.Int64 // for progress
+	position, stable atomic.Int64 // end of the source book, and last seen last stable offset
 
 	mayBeHollow atomic.Bool  // see source.hollow
 	deadline    atomic.Int64 // when the next record may be deleted, ms; MaxInt64: unknown or never
@@ -256,6 +257,7 @@ func (p *partition) enter(e ledger.Entry) bool {
 	}
 	p.booked = true
 	p.counts.add(&e)
+	p.position.Store(e.Source.End)
 	p.copied.Add(e.Records())
 	p.bytes.Add(e.Bytes)
 	p.tries = 0

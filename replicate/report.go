@@ -119,7 +119,7 @@ func (f *Flow) progress() Progress {
 	for _, part := range parts {
 		p.Copied += part.copied.Load()
 		p.Bytes += part.bytes.Load()
-		p.Remaining += part.remaining.Load()
+		p.Remaining += max(part.stable.Load()-part.position.Load(), 0)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

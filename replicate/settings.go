@@ -32,7 +32,8 @@ var notCopied = regexp.MustCompile("^(?:" + strings.Join([]string{
 }, "|") + ")$")
 
 // protective are the settings of a target topic that an exact copy depends on.
-// They are set when we make a topic and not touched again.
+// They are set when we make a topic and not touched again, but for
+// max.message.bytes, which is raised where it is too small.
 var protective = []string{
 	"compression.type", "message.timestamp.type", "max.message.bytes",
 	"message.timestamp.before.max.ms", "message.timestamp.after.max.ms",

@@ -55,7 +55,7 @@ type Progress struct {
 	Finished   int   // of them, done or stopped
 	Copied     int64 // records in this run
 	Bytes      int64 // canonical bytes of them
-	Remaining  int64 // source offsets to the end, with Config.Once; else to the last known high watermark
+	Remaining  int64 // source offsets from the books to the last known last stable offsets
 }
 
 // counts is what a partition has booked in this run.

@@ -31,6 +31,14 @@ func (e *PatternError) Error() string {
 
 func (e *PatternError) Unwrap() error { return e.Err }
 
+// Hint returns what its author may have meant; "" if that is not clear.
+func (e *PatternError) Hint() string {
+	if strings.HasPrefix(e.Element, "*") {
+		return fmt.Sprintf("patterns are regular expressions: .%s", e.Element)
+	}
+	return ""
+}
+
 // reason returns what is wrong, without the expression as it was compiled.
 func (e *PatternError) reason() string {
 	_, after, ok := strings.Cut(e.Err.Error(), "error parsing regexp: ")

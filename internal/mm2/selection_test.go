@@ -41,7 +41,7 @@ func TestSelection(t *testing.T) {
 func TestSelectionNamesTheBrokenElement(t *testing.T) {
 	_, err := mm2.ParseSelection([]string{"a,*"}, nil)
 	var bad *mm2.PatternError
-	if !errors.As(err, &bad) || bad.Element != "*" {
+	if !errors.As(err, &bad) || bad.Element != "*" || bad.Hint() != "patterns are regular expressions: .*" {
 		t.Errorf("error %v, want a PatternError for *", err)
 	}
 }
