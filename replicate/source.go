@@ -299,16 +299,6 @@ func (s *source) wakeSleepers() {
 	}
 }
 
-// lastOK returns when p last had an answer without an error. A session's
-// answer leaves out those partitions that nothing has changed of.
-func (s *source) lastOK(p *partition) time.Time {
-	f := &p.fetch
-	if f.session != nil && f.session.lastOK.After(f.lastOK) {
-		return f.session.lastOK
-	}
-	return f.lastOK
-}
-
 // confirm tells partitions that wait at the broker and have no news that what
 // was last seen of them held not longer than age ago.
 func (s *source) confirm(age time.Duration) {
