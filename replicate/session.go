@@ -68,11 +68,17 @@ func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
 			news = append(news, x.members[p])
 		}
 	}
+	if len(x.members) == 0 {
+		// Nobody tells the broker which partitions it is to forget. It would
+		// answer for them, at once and for ever, when others have joined.
+		x.id, x.epoch = 0, 0
+		return nil, false
+	}
 	for p := range x.members {
 		request.byID = request.byID && p.pair.SourceTopicID != ledger.TopicID{}
 	}
 	request.add(news, tailShare)
-	return request, len(x.members) > 0
+	return request, true
 }
 
 // joiners takes the line into the session.
