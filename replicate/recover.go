@@ -53,14 +53,26 @@ func (p *partition) begin() {
 		p.halt(StopTargetLostRecords, fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, end.Target))
 		return
 	}
-	if logEnd > end.Target {
-		p.adoption = newAdoption(p, end, logEnd)
-	} else {
+	if logEnd == end.Target {
 		p.newWindow()
+	} else if !p.adoptFrom(end, logEnd) {
+		return
 	}
 	p.asm.keepInfos = p.adoption != nil
 	p.resumeFetch(p.asm.pos)
 	p.first = nil
+}
+
+// adoptFrom begins the adoption of what the target holds behind the books. It
+// reports false if they cannot be read.
+func (p *partition) adoptFrom(end ledger.Position, logEnd int64) bool {
+	var err error
+	if p.adoption, err = newAdoption(p, end, logEnd); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: read the books' end: %w", p.source, err))
+		p.phase = phaseStopped
+		return false
+	}
+	return true
 }
 
 // obstacle returns what is known to keep the partition from going on.
