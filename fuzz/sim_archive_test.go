@@ -92,7 +92,7 @@ func (w *simWorld) position(p simPartition) (at int64) {
 	return at
 }
 
-// stable returns the log start and the last stable offset of what a partition
+// simStable returns the log start and the last stable offset of what a partition
 // holds.
 func simStable(tiles []kafkatest.SourceTile) (start, end int64) {
 	for _, tile := range tiles {
@@ -112,7 +112,13 @@ func (w *simWorld) deleteRecords(rng *rand.Rand) {
 	if t == nil {
 		return
 	}
-	p := simPartition{t.name, rng.Int32N(t.partitions)}
+	w.deleteFrom(t, rng.Int32N(t.partitions), rng)
+}
+
+// deleteFrom moves the log start of a partition to anywhere up to its last
+// stable offset.
+func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
+	p := simPartition{t.name, partition}
 	start, end := simStable(w.archiveNow(p))
 	if start == end {
 		return
@@ -121,7 +127,7 @@ func (w *simWorld) deleteRecords(rng *rand.Rand) {
 	a, at := w.archived(p), w.position(p)
 	gone := ledger.Range{Start: at, End: max(at, to)}
 	a.lost = append(a.lost, gone)
-	if t.old && at == 0 {
+	if p.partition < t.old && at == 0 {
 		a.before = append(a.before, gone)
 	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))

@@ -22,9 +22,9 @@ type simTopic struct {
 	name       string
 	partitions int32
 	compacts   bool
-	// old: for all that the ledger knew when it was created, it may have been
-	// there before the copier.
-	old bool
+	// old is how many of its partitions may have been there before the copier,
+	// for all that the ledger knew when they were created.
+	old int32
 }
 
 // A simPartition names a partition.
@@ -231,8 +231,8 @@ func (w *simWorld) catchUp(rng *rand.Rand) {
 		}
 		select {
 		case <-ctx.Done():
-			for _, s := range w.copier.copying().Status() {
-				w.t.Logf("%+v", s)
+			if flow := w.copier.copying(); flow != nil {
+				w.t.Logf("%+v", flow.Status())
 			}
 			w.t.Fatalf("not caught up after %v: %s", simPatience, behind)
 		default:
