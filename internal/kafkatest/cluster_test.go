@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 )
@@ -130,6 +131,40 @@ func TestEmptiedLogKeepsItsOffsets(t *testing.T) {
 	records, err := pair.Source.ReadCommitted(ctx, "a", 0)
 	must(t, err)
 	equal(t, "records", values(records), []string{"4=r0", "5=r1"})
+}
+
+// TestRestartForgetsFetchSessions: kfake alone goes on with them.
+func TestRestartForgetsFetchSessions(t *testing.T) {
+	pair := diskPair(t)
+	ctx := testContext(t)
+	must(t, pair.Source.CreateTopic(ctx, "a", 1, nil))
+	fetch := func(id, epoch int32) *kmsg.FetchResponse {
+		request := kmsg.NewPtrFetchRequest()
+		request.ReplicaID, request.MaxBytes, request.SessionID, request.SessionEpoch = -1, 1<<20, id, epoch
+		if epoch == 0 {
+			topic := kmsg.NewFetchRequestTopic()
+			topic.Topic, topic.TopicID = "a", pair.Source.Fake().TopicInfo("a").TopicID
+			topic.Partitions = []kmsg.FetchRequestTopicPartition{kmsg.NewFetchRequestTopicPartition()}
+			topic.Partitions[0].PartitionMaxBytes = 1 << 20
+			request.Topics = []kmsg.FetchRequestTopic{topic}
+		}
+		answer, err := pair.Source.NewClient(t).Broker(0).Request(ctx, request)
+		must(t, err)
+		return answer.(*kmsg.FetchResponse)
+	}
+	first, second := fetch(0, 0).SessionID, fetch(0, 0).SessionID
+	if code := fetch(first, 1).ErrorCode; first == 0 || second <= first || code != 0 {
+		t.Fatalf("sessions %d and %d, code %d", first, second, code)
+	}
+	must(t, pair.Source.Restart())
+	for id, epoch := range map[int32]int32{first: 2, second: 1} {
+		if code := fetch(id, epoch).ErrorCode; code == 0 {
+			t.Errorf("session %d goes on after the restart", id)
+		}
+	}
+	if third := fetch(0, 0).SessionID; third <= second {
+		t.Errorf("session %d after %d", third, second)
+	}
 }
 
 func TestLeaderMove(t *testing.T) {
