@@ -92,6 +92,21 @@ func (w *simWorld) position(p simPartition) (at int64) {
 	return at
 }
 
+// untouched reports whether the books hold nothing of a partition yet but that
+// something lies before their scope: its start may still move up.
+func (w *simWorld) untouched(p simPartition) bool {
+	untouched := true
+	w.withBook(func(l *ledger.Ledger) {
+		for _, pair := range l.Pairs() {
+			if pair.SourceTopic == p.topic && pair.Partition == p.partition {
+				end := l.Committed(pair.ID)
+				untouched = end.Source == l.Totals(pair.ID).Tiles[ledger.BeforeStart] && end.Target == 0
+			}
+		}
+	})
+	return untouched
+}
+
 // simStable returns the log start and the last stable offset of what a partition
 // holds.
 func simStable(tiles []kafkatest.SourceTile) (start, end int64) {
@@ -127,7 +142,7 @@ func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
 	a, at := w.archived(p), w.position(p)
 	gone := ledger.Range{Start: at, End: max(at, to)}
 	a.lost = append(a.lost, gone)
-	if p.partition < t.old && at == 0 {
+	if p.partition < t.old && w.untouched(p) {
 		a.before = append(a.before, gone)
 	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))
