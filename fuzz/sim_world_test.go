@@ -288,5 +288,5 @@ func (w *simWorld) partitions() []simPartition {
 	return all
 }
 
-// errSimNotYet: try again.
+// errSimNotYet says that there is nobody to give an order to.
 var errSimNotYet = errors.New("not yet")
