@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -131,6 +132,25 @@ func TestEmptiedLogKeepsItsOffsets(t *testing.T) {
 	records, err := pair.Source.ReadCommitted(ctx, "a", 0)
 	must(t, err)
 	equal(t, "records", values(records), []string{"4=r0", "5=r1"})
+}
+
+// TestEpochOfEmptiedLogEndsWhereItDid: kfake alone says that it ends at 0.
+func TestEpochOfEmptiedLogEndsWhereItDid(t *testing.T) {
+	pair := kafkatest.NewPair(t, kafkatest.Options{})
+	ctx := testContext(t)
+	must(t, pair.Source.CreateTopic(ctx, "a", 1, nil))
+	must(t, pair.Source.Append(ctx, kafkatest.None, numbered("a", 4)...))
+	must(t, pair.Source.DeleteRecords("a", 0, -1))
+	if _, err := pair.Source.MoveLeader("a", 0); err != nil {
+		t.Fatal(err)
+	}
+	var request kadm.OffsetForLeaderEpochRequest
+	request.Add("a", 0, 1)
+	answers, err := kadm.NewClient(pair.Source.NewClient(t)).OffsetForLeaderEpoch(ctx, request)
+	must(t, err)
+	if got := answers["a"][0]; got.Err != nil || got.LeaderEpoch != 1 || got.EndOffset != 4 {
+		t.Errorf("epoch 1: %+v, want it to end at 4", got)
+	}
 }
 
 // TestRestartForgetsFetchSessions: kfake alone goes on with them.
