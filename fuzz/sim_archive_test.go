@@ -150,10 +150,11 @@ func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
 }
 
 func (w *simWorld) clean(rng *rand.Rand) {
-	t := w.topic(rng)
-	if t == nil || !t.compacts {
+	compacting := slices.DeleteFunc(slices.Clone(w.topics), func(t *simTopic) bool { return !t.compacts })
+	if len(compacting) == 0 {
 		return
 	}
+	t := compacting[rng.IntN(len(compacting))]
 	p := simPartition{t.name, rng.Int32N(t.partitions)}
 	start, end := simStable(w.archiveNow(p))
 	if start == end {

@@ -213,9 +213,11 @@ func (p *simProof) totals() {
 		counted[tile]++
 	}
 	counted[ledger.Orphan] = int64(len(p.orphan))
-	if got := p.book.Totals(p.pair.ID).Tiles; got != counted {
-		p.wrong("totals %v, counted %v", got, counted)
+	got := p.book.Totals(p.pair.ID)
+	if got.Tiles != counted {
+		p.wrong("totals %v, counted %v", got.Tiles, counted)
 	}
+	p.say("%v: %v", p.partition, got)
 }
 
 // translate asks for every offset of both sides, from 0 to beyond the end, and

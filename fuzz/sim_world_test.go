@@ -181,7 +181,13 @@ func (w *simWorld) stop(*rand.Rand) {
 	}
 }
 
+// kill kills the copier, often just after there was something to copy, so that
+// it leaves what is not in its books yet; which the source may then delete.
 func (w *simWorld) kill(rng *rand.Rand) {
+	if rng.IntN(2) == 0 {
+		w.produce(rng)
+		simWait(w.t, time.Duration(rng.IntN(90))*time.Millisecond)
+	}
 	c := w.copier
 	if c == nil || c.over() {
 		return
@@ -190,6 +196,9 @@ func (w *simWorld) kill(rng *rand.Rand) {
 	w.corpses = append(w.corpses, c)
 	w.copier = nil
 	w.say("copier %d is dead", c.number)
+	if rng.IntN(3) == 0 {
+		w.deleteRecords(rng)
+	}
 	if rng.IntN(2) == 0 {
 		w.start(rng)
 	}
