@@ -92,7 +92,22 @@ func (w *simWorld) position(p simPartition) (at int64) {
 	return at
 }
 
-// stable returns the log start and the last stable offset of what a partition
+// untouched reports whether the books hold nothing of a partition yet but that
+// something lies before their scope: its start may still move up.
+func (w *simWorld) untouched(p simPartition) bool {
+	untouched := true
+	w.withBook(func(l *ledger.Ledger) {
+		for _, pair := range l.Pairs() {
+			if pair.SourceTopic == p.topic && pair.Partition == p.partition {
+				end := l.Committed(pair.ID)
+				untouched = end.Source == l.Totals(pair.ID).Tiles[ledger.BeforeStart] && end.Target == 0
+			}
+		}
+	})
+	return untouched
+}
+
+// simStable returns the log start and the last stable offset of what a partition
 // holds.
 func simStable(tiles []kafkatest.SourceTile) (start, end int64) {
 	for _, tile := range tiles {
@@ -112,7 +127,13 @@ func (w *simWorld) deleteRecords(rng *rand.Rand) {
 	if t == nil {
 		return
 	}
-	p := simPartition{t.name, rng.Int32N(t.partitions)}
+	w.deleteFrom(t, rng.Int32N(t.partitions), rng)
+}
+
+// deleteFrom moves the log start of a partition to anywhere up to its last
+// stable offset.
+func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
+	p := simPartition{t.name, partition}
 	start, end := simStable(w.archiveNow(p))
 	if start == end {
 		return
@@ -121,7 +142,7 @@ func (w *simWorld) deleteRecords(rng *rand.Rand) {
 	a, at := w.archived(p), w.position(p)
 	gone := ledger.Range{Start: at, End: max(at, to)}
 	a.lost = append(a.lost, gone)
-	if t.old && at == 0 {
+	if p.partition < t.old && w.untouched(p) {
 		a.before = append(a.before, gone)
 	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))
@@ -129,10 +150,11 @@ func (w *simWorld) deleteRecords(rng *rand.Rand) {
 }
 
 func (w *simWorld) clean(rng *rand.Rand) {
-	t := w.topic(rng)
-	if t == nil || !t.compacts {
+	compacting := slices.DeleteFunc(slices.Clone(w.topics), func(t *simTopic) bool { return !t.compacts })
+	if len(compacting) == 0 {
 		return
 	}
+	t := compacting[rng.IntN(len(compacting))]
 	p := simPartition{t.name, rng.Int32N(t.partitions)}
 	start, end := simStable(w.archiveNow(p))
 	if start == end {

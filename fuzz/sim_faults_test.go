@@ -39,13 +39,11 @@ func (w *simWorld) fault(rng *rand.Rand) {
 	}
 	f := kafkatest.Fault{
 		Kind: kafkatest.FaultKind(1 + rng.IntN(6)), Key: simRequests[rng.IntN(len(simRequests))],
-		Skip: rng.IntN(3), Count: 1 + rng.IntN(4), Share: 0.2 + 0.8*rng.Float64(), Seed: rng.Uint64(),
+		Skip: max(rng.IntN(5)-2, 0), Count: 1 + rng.IntN(4), Share: min(0.4+rng.Float64(), 1), Seed: rng.Uint64(),
 	}
 	switch f.Kind {
 	case kafkatest.ErrorBefore:
-		if !w.errorBefore(&f, rng) {
-			return
-		}
+		w.errorBefore(&f, rng)
 		if c == w.pair.Source && f.Key == kmsg.Produce && !f.Err.Retriable {
 			f.Err = kerr.NotLeaderForPartition // the history's producers go on
 		}
@@ -61,13 +59,13 @@ func (w *simWorld) fault(rng *rand.Rand) {
 	w.say("%v of %v on the %s, %d times after %d, error %v, delay %v", f.Kind, f.Key.Name(), side, f.Count, f.Skip, f.Err, f.Delay)
 }
 
-func (w *simWorld) errorBefore(f *kafkatest.Fault, rng *rand.Rand) bool {
+// errorBefore chooses a code that fits the request, or a request that has one.
+func (w *simWorld) errorBefore(f *kafkatest.Fault, rng *rand.Rand) {
 	codes := simErrorsBefore[f.Key]
 	if len(codes) == 0 {
 		f.Key, codes = kmsg.Produce, simErrorsBefore[kmsg.Produce]
 	}
 	f.Err = codes[rng.IntN(len(codes))]
-	return true
 }
 
 // simSpin is how many requests of one kind one cluster gets at one instant of the

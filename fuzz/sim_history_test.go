@@ -34,8 +34,8 @@ var simWeights = []struct {
 	op     simOp
 	weight int
 }{
-	{opProduce, 22}, {opTransaction, 18}, {opCreateTopic, 3}, {opGrow, 3}, {opSetting, 2}, {opMoveLeader, 6},
-	{opFault, 16}, {opHold, 2}, {opDelete, 4}, {opClean, 3}, {opRestartSource, 1}, {opRestartTarget, 2},
+	{opProduce, 22}, {opTransaction, 18}, {opCreateTopic, 3}, {opGrow, 4}, {opSetting, 2}, {opMoveLeader, 6},
+	{opFault, 18}, {opHold, 2}, {opDelete, 6}, {opClean, 3}, {opRestartSource, 1}, {opRestartTarget, 2},
 	{opPause, 4}, {opStart, 8}, {opStop, 3}, {opKill, 7}, {opRest, 2},
 }
 

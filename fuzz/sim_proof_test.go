@@ -213,9 +213,11 @@ func (p *simProof) totals() {
 		counted[tile]++
 	}
 	counted[ledger.Orphan] = int64(len(p.orphan))
-	if got := p.book.Totals(p.pair.ID).Tiles; got != counted {
-		p.wrong("totals %v, counted %v", got, counted)
+	got := p.book.Totals(p.pair.ID)
+	if got.Tiles != counted {
+		p.wrong("totals %v, counted %v", got.Tiles, counted)
 	}
+	p.say("%v: %v", p.partition, got)
 }
 
 // translate asks for every offset of both sides, from 0 to beyond the end, and
@@ -233,48 +235,62 @@ func (p *simProof) translate() {
 	answers, err := index.Forward(p.t.Context(), forward)
 	p.must(err)
 	for i, a := range answers {
-		offset, status := p.wantForward(int64(i))
-		if a.TargetOffset != offset || a.Status != status {
-			p.wrong("source offset %d translates to %d (%v), want %d (%v)", i, a.TargetOffset, a.Status, offset, status)
+		got, want := simAnswer{a.TargetOffset, a.Status, a.Distance}, p.wantForward(int64(i))
+		if got != want {
+			p.wrong("source offset %d translates to %v, want %v", i, got, want)
 		}
 	}
 	answers, err = index.Reverse(p.t.Context(), backward)
 	p.must(err)
 	for i, a := range answers {
-		offset, status := p.wantReverse(int64(i))
-		if a.SourceOffset != offset || a.Status != status {
-			p.wrong("target offset %d translates to %d (%v), want %d (%v)", i, a.SourceOffset, a.Status, offset, status)
+		got, want := simAnswer{a.SourceOffset, a.Status, a.Distance}, p.wantReverse(int64(i))
+		if got != want {
+			p.wrong("target offset %d translates to %v, want %v", i, got, want)
 		}
 	}
 }
 
-func (p *simProof) wantForward(offset int64) (int64, translate.Status) {
-	status, answer := translate.End, int64(len(p.target))
+// A simAnswer is what a translation has to say.
+type simAnswer struct {
+	offset   int64
+	status   translate.Status
+	distance int64
+}
+
+func (p *simProof) wantForward(offset int64) simAnswer {
+	want := simAnswer{offset: int64(len(p.target)), status: translate.End}
 	for _, c := range p.copied {
 		if c.source >= offset {
-			status, answer = translate.Exact, c.target
+			want.offset, want.status = c.target, translate.Exact
 			break
 		}
 	}
+	before := func(at int64) bool { return at < p.highest && p.source[at] == ledger.BeforeStart }
 	switch {
 	case offset > p.highest:
-		status = translate.BeyondCopied
+		want.status, want.distance = translate.BeyondCopied, offset-p.highest
 	case p.lost[offset]:
-		status = translate.Lost
-	case offset < p.highest && p.source[offset] == ledger.BeforeStart:
-		status = translate.BeforeStart
-	}
-	return answer, status
-}
-
-func (p *simProof) wantReverse(offset int64) (int64, translate.Status) {
-	for _, c := range p.copied {
-		if c.target >= offset {
-			return c.source, translate.Exact
+		want.status = translate.Lost
+		for at := offset; p.lost[at]; at++ {
+			want.distance++
+		}
+	case before(offset):
+		want.status = translate.BeforeStart
+		for at := offset; before(at); at++ {
+			want.distance++
 		}
 	}
-	if offset > int64(len(p.target)) {
-		return p.highest, translate.BeyondCopied
+	return want
+}
+
+func (p *simProof) wantReverse(offset int64) simAnswer {
+	for _, c := range p.copied {
+		if c.target >= offset {
+			return simAnswer{c.source, translate.Exact, 0}
+		}
 	}
-	return p.highest, translate.End
+	if end := int64(len(p.target)); offset > end {
+		return simAnswer{p.highest, translate.BeyondCopied, offset - end}
+	}
+	return simAnswer{p.highest, translate.End, 0}
 }

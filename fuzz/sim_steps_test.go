@@ -81,10 +81,13 @@ func (w *simWorld) record(topic *simTopic, partition int32, rng *rand.Rand) *kgo
 }
 
 func (w *simWorld) produce(rng *rand.Rand) {
-	records := w.chunk(rng)
-	if len(records) == 0 {
-		return
+	if records := w.chunk(rng); len(records) > 0 {
+		w.append(records, rng)
 	}
+}
+
+// append writes records through the plain producer of some codec.
+func (w *simWorld) append(records []*kgo.Record, rng *rand.Rand) {
 	codec := kafkatest.Codecs()[rng.IntN(len(kafkatest.Codecs()))]
 	p := w.writers[codec.String()]
 	if p == nil {
@@ -186,7 +189,10 @@ func (w *simWorld) createTopic(rng *rand.Rand) {
 	if len(w.topics) == 4 {
 		return
 	}
-	t := &simTopic{name: fmt.Sprintf("a%d", len(w.topics)), partitions: 1 + rng.Int32N(3), compacts: rng.IntN(3) == 0, old: !w.hasLooked()}
+	t := &simTopic{name: fmt.Sprintf("a%d", len(w.topics)), partitions: 1 + rng.Int32N(3), compacts: rng.IntN(3) == 0}
+	if !w.hasLooked() {
+		t.old = t.partitions
+	}
 	configs := kafkatest.LoadConfigs()
 	if t.compacts {
 		configs["cleanup.policy"] = "compact"
@@ -194,6 +200,21 @@ func (w *simWorld) createTopic(rng *rand.Rand) {
 	w.must(w.pair.Source.CreateTopic(w.t.Context(), t.name, t.partitions, configs))
 	w.topics = append(w.topics, t)
 	w.say("topic %s with %d partitions, compacts %t", t.name, t.partitions, t.compacts)
+	w.loseSoon(t, 0, rng)
+}
+
+// loseSoon sometimes writes to a partition that has just been made, and deletes
+// part of it at once: most often before the copier has seen it.
+func (w *simWorld) loseSoon(t *simTopic, partition int32, rng *rand.Rand) {
+	if rng.IntN(3) > 0 {
+		return
+	}
+	var records []*kgo.Record
+	for range 1 + rng.IntN(20) {
+		records = append(records, w.record(t, partition, rng))
+	}
+	w.append(records, rng)
+	w.deleteFrom(t, partition, rng)
 }
 
 // hasLooked reports whether the ledger knows what topics there were.
@@ -224,7 +245,7 @@ func (w *simWorld) grow(rng *rand.Rand) {
 	client, err := w.pair.Source.Client()
 	w.must(err)
 	defer client.Close()
-	want := t.partitions + 1 + rng.Int32N(2)
+	want, looked := t.partitions+1+rng.Int32N(2), w.hasLooked()
 	w.eventually("add partitions", func() error {
 		if w.pair.Source.Fake().PartitionInfo(t.name, want-1) != nil {
 			return nil
@@ -238,7 +259,11 @@ func (w *simWorld) grow(rng *rand.Rand) {
 		return answers.Error()
 	})
 	t.partitions = want
+	if !looked {
+		t.old = want
+	}
 	w.say("topic %s has %d partitions", t.name, want)
+	w.loseSoon(t, want-1, rng)
 }
 
 func (w *simWorld) changeSetting(rng *rand.Rand) {

@@ -22,9 +22,9 @@ type simTopic struct {
 	name       string
 	partitions int32
 	compacts   bool
-	// old: for all that the ledger knew when it was created, it may have been
-	// there before the copier.
-	old bool
+	// old is how many of its partitions may have been there before the copier,
+	// for all that the ledger knew when they were created.
+	old int32
 }
 
 // A simPartition names a partition.
@@ -181,7 +181,13 @@ func (w *simWorld) stop(*rand.Rand) {
 	}
 }
 
+// kill kills the copier, often just after there was something to copy, so that
+// it leaves what is not in its books yet; which the source may then delete.
 func (w *simWorld) kill(rng *rand.Rand) {
+	if rng.IntN(2) == 0 {
+		w.produce(rng)
+		simWait(w.t, time.Duration(rng.IntN(90))*time.Millisecond)
+	}
 	c := w.copier
 	if c == nil || c.over() {
 		return
@@ -190,6 +196,9 @@ func (w *simWorld) kill(rng *rand.Rand) {
 	w.corpses = append(w.corpses, c)
 	w.copier = nil
 	w.say("copier %d is dead", c.number)
+	if rng.IntN(3) == 0 {
+		w.deleteRecords(rng)
+	}
 	if rng.IntN(2) == 0 {
 		w.start(rng)
 	}
@@ -231,8 +240,8 @@ func (w *simWorld) catchUp(rng *rand.Rand) {
 		}
 		select {
 		case <-ctx.Done():
-			for _, s := range w.copier.copying().Status() {
-				w.t.Logf("%+v", s)
+			if flow := w.copier.copying(); flow != nil {
+				w.t.Logf("%+v", flow.Status())
 			}
 			w.t.Fatalf("not caught up after %v: %s", simPatience, behind)
 		default:
@@ -288,5 +297,5 @@ func (w *simWorld) partitions() []simPartition {
 	return all
 }
 
-// errSimNotYet: try again.
+// errSimNotYet says that there is nobody to give an order to.
 var errSimNotYet = errors.New("not yet")

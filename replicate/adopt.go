@@ -3,6 +3,7 @@ package replicate
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -23,7 +24,7 @@ type adoption struct {
 	reader   tailReader
 	expected int32        // sequence number of the next batch of ours
 	records  []tailRecord // read ahead, in offset order
-	absent   int64        // source offsets without a record since the last match
+	absent   int64        // source offsets without a record since the last match, and without an orphan
 	ended    bool         // the reader has come to its end
 }
 
@@ -34,11 +35,63 @@ type tailRecord struct {
 	gone   bool // ours, but compacted away on the target: known by its place only
 }
 
-func newAdoption(p *partition, end ledger.Position, logEnd int64) *adoption {
+func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, error) {
+	absent, err := p.absentAtEnd()
 	return &adoption{
 		reader:   tailReader{p: p, at: end.Target, end: logEnd},
 		expected: p.producer.Next(end.Appended),
+		absent:   absent,
+	}, err
+}
+
+// absentAtEnd counts the source offsets at the books' end that have no record,
+// nor an orphan: an earlier adoption may have booked them and ended before it
+// came to the target's records.
+func (p *partition) absentAtEnd() (absent int64, err error) {
+	if err := p.flow.ledger.Commit(); err != nil {
+		return 0, err // only what is committed can be read
 	}
+	from := p.flow.ledger.End(p.pair.ID).Source
+	for from > 0 {
+		e, err := p.flow.ledger.FindSource(p.pair.ID, from-1)
+		if err != nil {
+			return 0, err
+		}
+		from = e.Source.Start
+		if e.Tile == ledger.Copied {
+			break
+		}
+	}
+	for e, err := range p.flow.ledger.Entries(p.pair.ID, from) {
+		if err != nil {
+			return 0, err
+		}
+		switch e.Tile {
+		case ledger.Copied:
+			absent = trailingCompacted(&e)
+		case ledger.Orphan:
+			absent -= e.Target.Len()
+		case ledger.CommitMarker, ledger.AbortMarker, ledger.Aborted:
+		default:
+			absent += e.Source.Len()
+		}
+	}
+	return max(absent, 0), nil
+}
+
+// trailingCompacted counts the compacted offsets behind the last record of a
+// copied entry.
+func trailingCompacted(e *ledger.Entry) (n int64) {
+	end := e.Source.End
+	for _, g := range slices.Backward(e.Gaps) {
+		if g.Range.End != end {
+			break
+		}
+		if end = g.Range.Start; g.Tile == ledger.Compacted {
+			n += g.Range.Len()
+		}
+	}
+	return n
 }
 
 // take books as much of u as the target holds already, and gives what is left

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,6 +42,11 @@ func (f *Flow) order(tp topicPartition) ledger.Order {
 //
 // A [*UsageError] says that the order makes no sense; nothing has changed then.
 func (f *Flow) Order(o ledger.Order) error {
+	f.orderMu.RLock()
+	defer f.orderMu.RUnlock()
+	if f.ending {
+		return errors.New("the flow is ending")
+	}
 	tp := topicPartition{o.SourceTopic, o.Partition}
 	parts, blocked := f.named(tp)
 	if len(parts) == 0 && blocked == 0 {
@@ -53,6 +59,9 @@ func (f *Flow) Order(o ledger.Order) error {
 	}
 	if err := checkOrder(f.ledger, o, f.exactOrder(topicPartition{o.SourceTopic, allPartitions})); err != nil {
 		return err
+	}
+	if o.Skip != (ledger.Range{}) && (len(parts) != 1 || parts[0].status().phase != phaseStopped) {
+		return usageErrorf("partition %s is at work: pause it, or wait until it stops, before offsets are left out", nameOf(tp))
 	}
 	if err := f.carryOut(o); err != nil {
 		return err
@@ -108,7 +117,17 @@ func OrderOffline(l *ledger.Ledger, o ledger.Order) error {
 	if err := checkOrder(l, o, f.exactOrder(topicPartition{o.SourceTopic, allPartitions})); err != nil {
 		return err
 	}
-	return f.carryOut(o)
+	if err := f.carryOut(o); err != nil || o.Paused {
+		return err
+	}
+	for _, s := range l.Stops() {
+		if s.SourceTopic == o.SourceTopic && StopReason(s.Reason) == StopPaused && (o.Partition == allPartitions || o.Partition == s.Partition) {
+			if err := l.ClearStop(s.SourceTopic, s.Partition); err != nil {
+				return err
+			}
+		}
+	}
+	return l.Commit()
 }
 
 // checkOrder says what is wrong with an order; all is the one about the whole
@@ -264,12 +283,12 @@ func (p *partition) skip() {
 		return
 	}
 	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
-	if order.Skip.Start == p.asm.pos {
+	if order.Skip.Start == p.flow.ledger.End(p.pair.ID).Source {
 		reason := joinDetail("left out by "+cmp.Or(order.By, "order"), order.Reason)
 		if !p.enter(ledger.Entry{Tile: ledger.Filtered, Cause: ledger.CausePerson, Source: order.Skip, Target: ledger.Range{Start: p.win.target, End: p.win.target}, Reason: reason, LeaderEpoch: -1}) {
 			return
 		}
-		p.asm.pos = order.Skip.End
+		p.asm.pos = max(p.asm.pos, order.Skip.End)
 		p.first = nil
 	}
 	order.Skip, order.Reason, order.By, order.AtMillis = ledger.Range{}, "", "", 0

@@ -84,8 +84,14 @@ func (s *source) drain(ctx context.Context, l *fetchLoop) {
 			_ = pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		bytes := s.deliver(all, response.(*kmsg.FetchResponse))
-		_ = s.limit.Wait(ctx, bytes)
+		answer := response.(*kmsg.FetchResponse)
+		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+			s.budget.adjust(-bulkReserve)
+			s.failed(all, err)
+			_ = pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		_ = s.limit.Wait(ctx, s.deliver(all, answer))
 	}
 }
 

@@ -46,9 +46,13 @@ type Flow struct {
 
 	toolPool sync.Pool
 
+	orderMu sync.RWMutex // held for reading while an order is carried out
+	ending  bool         // guarded by orderMu
+
 	mu         sync.Mutex                    // guards what follows
 	partitions map[topicPartition]*partition // at work, by source
 	blocked    map[topicPartition]*blocked   // in scope, and without a pair
+	unbooked   []topicPartition              // blocked, and not yet in the ledger
 	orders     map[topicPartition]ledger.Order
 	warned     map[string]string // warnings said, by what they are about
 	open       int               // partitions neither done nor stopped
@@ -192,6 +196,9 @@ func (f *Flow) run(candidates []*candidate) {
 		committed <- nil
 	case <-f.ctx.Done():
 	}
+	f.orderMu.Lock()
+	f.ending = true // no order posts to a partition from now on
+	f.orderMu.Unlock()
 	f.group.Wait()
 	stopCommits()
 	if err := <-committed; err != nil {
@@ -228,6 +235,7 @@ func (f *Flow) begin(candidates []*candidate) {
 	f.open += len(fresh)
 	idle := f.open == 0
 	f.mu.Unlock()
+	f.bookBlocked()
 	f.reader.add(fresh)
 	for _, p := range fresh {
 		p.post(event{begin: true})
@@ -252,6 +260,7 @@ func (f *Flow) block(tp topicPartition, stop *stopped) {
 	}
 	b.stop = *stop
 	b.retry.failed(f.now(), f.config.RetryAfter, stop.reason)
+	f.unbooked = append(f.unbooked, tp)
 }
 
 // all returns the partitions at work, in no order.
@@ -259,6 +268,14 @@ func (f *Flow) all() []*partition {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.AppendSeq(make([]*partition, 0, len(f.partitions)), maps.Values(f.partitions))
+}
+
+// forgetWarnings lets the warnings about a partition be said again.
+func (f *Flow) forgetWarnings(tp topicPartition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.warned, "stop "+tp.String())
+	delete(f.warned, "waits "+tp.String())
 }
 
 // sorted returns the partitions at work, by name and number.
@@ -373,9 +390,13 @@ func (f *Flow) stale(timestamp int64) bool {
 // saw records what a fetch answer said about the source's log.
 func (f *Flow) saw(p *partition, b bounds) {
 	p.stable.Store(b.lastStable)
+	seen := f.now().UnixMilli()
+	if b.logStart > f.ledger.End(p.pair.ID).Source {
+		seen = f.ledger.State(p.pair.ID).SeenMillis // when the log last held what is next
+	}
 	err := f.ledger.SetState(p.pair.ID, ledger.State{
 		LogStart: b.logStart, LastStable: b.lastStable, HighWatermark: b.highWatermark,
-		SeenMillis: f.now().UnixMilli(), CompactSeen: p.asm.compactSeen || p.asm.compactPolicy,
+		SeenMillis: seen, CompactSeen: p.asm.compactSeen || p.asm.compactPolicy,
 	})
 	if err != nil {
 		f.fail(fmt.Errorf("partition %v: record the source's bounds: %w", p.source, err))

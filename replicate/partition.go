@@ -57,6 +57,7 @@ type partition struct {
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
 	replaced bool  // by a partition of the next generation
+	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
 
 	copied, bytes    atomic.Int64 // for progress
@@ -107,6 +108,13 @@ type event struct {
 	stop       *stopped
 }
 
+// quiet reports whether nothing is being handled, nor to be.
+func (p *partition) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.running && len(p.inbox) == 0
+}
+
 // post hands e to the partition.
 func (p *partition) post(e event) {
 	p.mu.Lock()
@@ -150,6 +158,10 @@ func (p *partition) handle(e event) {
 		p.fetched(e)
 	case e.stop != nil && e.stop.reason == StopPaused && p.phase == phaseStopped:
 		p.stop.reason, p.stop.detail = StopPaused, e.stop.detail
+	case e.bounds != nil && e.chunk == nil:
+		if p.phase == phaseStopped {
+			p.flow.saw(p, *e.bounds)
+		}
 	case p.phase != phaseCopy:
 	case e.unchanged:
 		p.unchanged()
@@ -171,6 +183,9 @@ func (p *partition) fetched(e event) {
 	}
 	p.bounds = e.bounds
 	p.seenEnd = max(p.seenEnd, e.bounds.highWatermark, e.bounds.lastStable)
+	if p.end < 0 && p.flow.config.Once {
+		p.end = e.bounds.highWatermark // not known at the start
+	}
 	if p.asm.pos >= e.bounds.highWatermark {
 		p.caughtUp = p.flow.now()
 	}
@@ -199,6 +214,10 @@ func (p *partition) advance() {
 	for p.win != nil && p.book() {
 		if p.phase != phaseCopy && p.win.flying == 0 {
 			p.drop()
+			if p.again {
+				p.again = false
+				p.post(event{begin: true})
+			}
 			return
 		}
 		if p.settle() {
@@ -283,6 +302,7 @@ func (p *partition) recovered() {
 	}
 	p.retry = retry{}
 	p.flow.clearStop(p.source)
+	p.flow.forgetWarnings(p.source)
 }
 
 // settle does what the window asks for, once nothing is in flight. It reports
@@ -458,6 +478,7 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
 	p.flow.bookStop(p)
 	p.leave(phaseStopped)
@@ -465,6 +486,9 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 
 func (p *partition) leave(to phase) {
 	p.phase = to
+	if to == phaseDone {
+		p.flow.clearStop(p.source)
+	}
 	p.flow.reader.stop(p)
 	if p.win == nil || p.win.flying == 0 {
 		p.drop()
@@ -508,7 +532,7 @@ func (p *partition) backoff(detail string) bool {
 	generation := p.flow.target.seen()
 	wait := min(50*time.Millisecond<<min(p.tries, 8), maxBackoff)
 	p.tries++
-	again := p.tries > shedAfter && p.phase == phaseCopy
+	again := p.tries > shedAfter && p.phase == phaseCopy && (p.win == nil || p.win.flying == 0)
 	if again {
 		p.flow.warnOnce("waits "+p.source.String(), "partition makes no progress; it is tried again", "partition", p.source.String(), "detail", detail)
 		p.shed()

@@ -21,8 +21,13 @@ func (p *partition) begin() {
 	if p.phase == phaseCopy || p.phase == phaseDone || p.replaced {
 		return
 	}
+	if p.win != nil && p.win.flying > 0 {
+		p.again = true // once it has landed
+		return
+	}
 	if p.phase != phaseIdle {
 		p.flow.entered()
+		p.tries = 0
 	}
 	p.drop()
 	p.bounds, p.win, p.halting, p.waiting = nil, nil, nil, nil
@@ -45,6 +50,7 @@ func (p *partition) begin() {
 	if p.cut() {
 		return
 	}
+	p.dropAcceptance()
 	logEnd, ok := p.knownEnd()
 	if !ok {
 		return
@@ -53,14 +59,26 @@ func (p *partition) begin() {
 		p.halt(StopTargetLostRecords, fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, end.Target))
 		return
 	}
-	if logEnd > end.Target {
-		p.adoption = newAdoption(p, end, logEnd)
-	} else {
+	if logEnd == end.Target {
 		p.newWindow()
+	} else if !p.adoptFrom(end, logEnd) {
+		return
 	}
 	p.asm.keepInfos = p.adoption != nil
 	p.resumeFetch(p.asm.pos)
 	p.first = nil
+}
+
+// adoptFrom begins the adoption of what the target holds behind the books. It
+// reports false if they cannot be read.
+func (p *partition) adoptFrom(end ledger.Position, logEnd int64) bool {
+	var err error
+	if p.adoption, err = newAdoption(p, end, logEnd); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: read the books' end: %w", p.source, err))
+		p.phase = phaseStopped
+		return false
+	}
+	return true
 }
 
 // obstacle returns what is known to keep the partition from going on.
@@ -176,9 +194,13 @@ func (p *partition) cut() bool {
 	if detail == "" {
 		return false
 	}
-	if at >= 0 && p.flow.exactOrder(p.source).AcceptTruncated {
-		p.reopen(detail, at)
-		return true
+	if p.flow.exactOrder(p.source).AcceptTruncated {
+		if at >= 0 {
+			p.reopen(detail, at)
+			return true
+		}
+		p.dropAcceptance()
+		detail += "; where the logs part cannot be told, so that it cannot be accepted: copy the topic anew, with a ledger of its own"
 	}
 	p.halt(StopSourceTruncated, detail)
 	return true

@@ -27,10 +27,7 @@ func (p *partition) accepts(stop *stopped) bool {
 func (p *partition) reopen(why string, start int64) {
 	c, err := p.successor(start)
 	if err != nil {
-		if transient(err) && p.backoff(err.Error()) {
-			err = fmt.Errorf("not accepted yet: %w", err)
-		}
-		p.halt(reasonOf(err), err.Error())
+		p.halt(reasonOf(err), fmt.Sprintf("not accepted yet: %v", err))
 		return
 	}
 	if c.stop != nil {
@@ -53,6 +50,23 @@ func (p *partition) reopen(why string, start int64) {
 	p.flow.reader.remove(p)
 	p.flow.begin([]*candidate{c})
 	p.flow.left(p)
+}
+
+// dropAcceptance takes back what was accepted and is not there: what changes
+// later is not accepted by it.
+func (p *partition) dropAcceptance() {
+	order := p.flow.exactOrder(p.source)
+	if !order.AcceptRecreated && !order.AcceptTruncated {
+		return
+	}
+	order.AcceptRecreated, order.AcceptTruncated = false, false
+	if order.Skip == (ledger.Range{}) && !order.Paused {
+		order.Reason, order.By, order.AtMillis = "", "", 0
+	}
+	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
+	if err := p.flow.setOrder(order); err != nil {
+		p.flow.fail(fmt.Errorf("partition %v: %w", p.source, err))
+	}
 }
 
 // successor describes the next generation of the partition.

@@ -3,6 +3,7 @@ package replicate
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,7 +18,7 @@ import (
 // idle partitions cost what one does. Guarded by source.mu.
 type session struct {
 	loop    *fetchLoop
-	id      int32 // as the broker gave it; 0: there is none
+	id      int32 // as the broker gave it last; 0: it gave none
 	epoch   int32 // of the next request; 0 begins a session
 	members map[*partition]asked
 	changed []*partition // members to look at before the next request
@@ -48,8 +49,14 @@ func (s *source) listen(ctx context.Context, l *fetchLoop) {
 			_ = pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		bytes := s.sessionAnswer(l.session, response.(*kmsg.FetchResponse))
-		_ = s.limit.Wait(ctx, bytes)
+		answer := response.(*kmsg.FetchResponse)
+		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+			s.tailBudget.adjust(-tailReserve)
+			s.refusedSession(l.session, err)
+			_ = pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		_ = s.limit.Wait(ctx, s.sessionAnswer(l.session, answer))
 	}
 }
 
@@ -58,12 +65,15 @@ func (s *source) listen(ctx context.Context, l *fetchLoop) {
 func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
 	x := l.session
 	request := newFetch(tailWait, tailLimit)
+	news, left := s.changedMembers(x)
+	news = append(news, s.joiners(l)...)
+	if len(x.members) == 0 {
+		x.epoch = 0 // the broker need not be told who has left
+		return nil, false
+	}
 	request.SessionID, request.SessionEpoch = x.id, x.epoch
-	news := s.joiners(l)
-	news = append(news, s.changedMembers(x, request)...)
-	if x.epoch == 0 { // a new session names all
-		request.ForgottenTopics = nil
-		news = news[:0]
+	if x.epoch == 0 { // a new session, in place of the old one, names all
+		news, left = news[:0], nil
 		for p := range x.members {
 			news = append(news, x.members[p])
 		}
@@ -72,7 +82,8 @@ func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
 		request.byID = request.byID && p.pair.SourceTopicID != ledger.TopicID{}
 	}
 	request.add(news, tailShare)
-	return request, len(x.members) > 0
+	request.forget(left, news)
+	return request, true
 }
 
 // joiners takes the line into the session.
@@ -95,11 +106,10 @@ func (s *source) joiners(l *fetchLoop) []asked {
 }
 
 // changedMembers returns the members that are to be asked for something else,
-// and names those in request that are no longer members.
-func (s *source) changedMembers(x *session, request *fetchRequest) []asked {
+// and those that have left.
+func (s *source) changedMembers(x *session) (news []asked, left []*partition) {
 	changed := x.changed
 	x.changed = nil
-	var news []asked
 	for _, p := range changed {
 		have, ok := x.members[p]
 		if !ok {
@@ -107,7 +117,7 @@ func (s *source) changedMembers(x *session, request *fetchRequest) []asked {
 		}
 		if !s.belongs(p, x.loop.key) {
 			s.leave(x, p)
-			request.forget(p)
+			left = append(left, p)
 			continue
 		}
 		if now := s.ask(p, false); now != have {
@@ -115,7 +125,7 @@ func (s *source) changedMembers(x *session, request *fetchRequest) []asked {
 			news = append(news, now)
 		}
 	}
-	return news
+	return news, left
 }
 
 // leave ends p's membership and puts it where it belongs now.
@@ -125,25 +135,36 @@ func (s *source) leave(x *session, p *partition) {
 	s.settle(p)
 }
 
-// forget tells the broker that a partition is no longer a member.
-func (r *fetchRequest) forget(p *partition) {
-	t := kmsg.NewFetchRequestForgottenTopic()
-	t.Topic, t.TopicID = p.source.topic, p.pair.SourceTopicID
-	t.Partitions = []int32{p.source.partition}
-	r.ForgottenTopics = append(r.ForgottenTopics, t)
+// forget tells the broker which partitions are no longer members. One that has
+// become a member anew, as the next generation of the same partition does, is
+// not named: the broker adds first and forgets then (FetchSession.update).
+func (r *fetchRequest) forget(left []*partition, news []asked) {
+	for _, p := range left {
+		if slices.ContainsFunc(news, func(a asked) bool { return a.p.source == p.source && a.p.pair.SourceTopicID == p.pair.SourceTopicID }) {
+			continue
+		}
+		t := kmsg.NewFetchRequestForgottenTopic()
+		t.Topic, t.TopicID = p.source.topic, p.pair.SourceTopicID
+		t.Partitions = []int32{p.source.partition}
+		r.ForgottenTopics = append(r.ForgottenTopics, t)
+	}
 }
 
-// sessionAnswer takes an answer. A session that the broker does not know, or
-// has not given, begins anew with the next request. It returns how many bytes
-// of batches came.
-func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
-	if code := kerr.TypedErrorForCode(response.ErrorCode); code != nil {
-		s.tailBudget.adjust(-tailReserve)
+// refusedSession begins a session anew that the broker does not know, and ends
+// one of which it only says that something went wrong.
+func (s *source) refusedSession(x *session, err error) {
+	switch codeOf(err) {
+	case kerr.FetchSessionIDNotFound, kerr.InvalidFetchSessionEpoch, kerr.FetchSessionTopicIDError, kerr.InconsistentTopicID:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		x.id, x.epoch = 0, 0
-		return 0
+		x.epoch = 0
+	default:
+		s.breakSession(x, err)
 	}
+}
+
+// sessionAnswer takes an answer, and returns how many bytes of batches came.
+func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]asked, 0, len(response.Topics))
@@ -188,7 +209,7 @@ func nextEpoch(epoch int32) int32 {
 func (s *source) breakSession(x *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.id, x.epoch = 0, 0
+	x.epoch = 0
 	for p, a := range x.members {
 		if p.fetch.era == a.era {
 			p.fetch.stale = s.tail.seen()

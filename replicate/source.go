@@ -107,7 +107,7 @@ func (s *source) start(p *partition, next int64, epoch int32, behind bool) int {
 	f := &p.fetch
 	*f = fetchState{
 		active: true, era: f.era + 1, next: next, epoch: epoch, behind: behind, lastOK: s.now(),
-		inLine: f.inLine, session: f.session,
+		inLine: f.inLine, flying: f.flying, session: f.session,
 	}
 	s.settle(p)
 	return f.era

@@ -183,7 +183,7 @@ func (f *Flow) headroom(p *partition, s PartitionStatus) time.Duration {
 func (f *Flow) retryStopped() {
 	for _, p := range f.all() {
 		v := p.status()
-		if v.phase == phaseStopped && v.stop.reason != StopPaused && !f.now().Before(v.retry.at) {
+		if v.phase == phaseStopped && v.stop.reason != StopPaused && !f.now().Before(v.retry.at) && p.quiet() {
 			p.post(event{begin: true})
 		}
 	}
@@ -223,20 +223,30 @@ func (f *Flow) watchStopped() {
 			stopped[p.source] = p
 		}
 	}
-	if len(stopped) == 0 {
-		return
-	}
-	tps := slices.Collect(maps.Keys(stopped))
-	for tp, b := range f.sourceBounds(tps) {
-		if b.err != nil {
-			continue
+	for tp, b := range f.sourceBounds(slices.Collect(maps.Keys(stopped))) {
+		if b.err == nil {
+			stopped[tp].post(event{bounds: &b.bounds})
 		}
-		id := stopped[tp].pair.ID
-		state := f.ledger.State(id)
-		state.LogStart, state.LastStable, state.HighWatermark = b.logStart, b.lastStable, b.highWatermark
-		state.SeenMillis = f.now().UnixMilli()
-		if err := f.ledger.SetState(id, state); err != nil {
-			f.fail(fmt.Errorf("partition %v: record the source's bounds: %w", tp, err))
+	}
+}
+
+// bookBlocked records in the ledger why partitions could not be given a pair.
+func (f *Flow) bookBlocked() {
+	f.mu.Lock()
+	var stops []ledger.Stop
+	for _, tp := range f.unbooked {
+		if b := f.blocked[tp]; b != nil {
+			stops = append(stops, ledger.Stop{
+				SourceTopic: tp.topic, Partition: tp.partition, Reason: string(b.stop.reason), Detail: b.stop.detail,
+				SinceMillis: b.retry.since.UnixMilli(), Tries: int32(b.retry.tries),
+			})
+		}
+	}
+	f.unbooked = nil
+	f.mu.Unlock()
+	for _, s := range stops {
+		if err := f.ledger.SetStop(s); err != nil {
+			f.fail(fmt.Errorf("partition %s-%d: record why it stopped: %w", s.SourceTopic, s.Partition, err))
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (c *Cluster) Start() error {
 		kfake.DefaultNumPartitions(1),
 	}
 	if c.options.DataDir != "" {
-		if err := keepEmptyLogs(c.options.DataDir); err != nil {
+		if err := errors.Join(keepEmptyLogs(c.options.DataDir), dropFetchSessions(c.options.DataDir)); err != nil {
 			return fmt.Errorf("start %s: %w", c.options.Name, err)
 		}
 		opts = append(opts, kfake.DataDir(c.options.DataDir))

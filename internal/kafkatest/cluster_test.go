@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 )
@@ -130,6 +132,59 @@ func TestEmptiedLogKeepsItsOffsets(t *testing.T) {
 	records, err := pair.Source.ReadCommitted(ctx, "a", 0)
 	must(t, err)
 	equal(t, "records", values(records), []string{"4=r0", "5=r1"})
+}
+
+// TestEpochOfEmptiedLogEndsWhereItDid: kfake alone says that it ends at 0.
+func TestEpochOfEmptiedLogEndsWhereItDid(t *testing.T) {
+	pair := kafkatest.NewPair(t, kafkatest.Options{})
+	ctx := testContext(t)
+	must(t, pair.Source.CreateTopic(ctx, "a", 1, nil))
+	must(t, pair.Source.Append(ctx, kafkatest.None, numbered("a", 4)...))
+	must(t, pair.Source.DeleteRecords("a", 0, -1))
+	if _, err := pair.Source.MoveLeader("a", 0); err != nil {
+		t.Fatal(err)
+	}
+	var request kadm.OffsetForLeaderEpochRequest
+	request.Add("a", 0, 1)
+	answers, err := kadm.NewClient(pair.Source.NewClient(t)).OffsetForLeaderEpoch(ctx, request)
+	must(t, err)
+	if got := answers["a"][0]; got.Err != nil || got.LeaderEpoch != 1 || got.EndOffset != 4 {
+		t.Errorf("epoch 1: %+v, want it to end at 4", got)
+	}
+}
+
+// TestRestartForgetsFetchSessions: kfake alone goes on with them.
+func TestRestartForgetsFetchSessions(t *testing.T) {
+	pair := diskPair(t)
+	ctx := testContext(t)
+	must(t, pair.Source.CreateTopic(ctx, "a", 1, nil))
+	fetch := func(id, epoch int32) *kmsg.FetchResponse {
+		request := kmsg.NewPtrFetchRequest()
+		request.ReplicaID, request.MaxBytes, request.SessionID, request.SessionEpoch = -1, 1<<20, id, epoch
+		if epoch == 0 {
+			topic := kmsg.NewFetchRequestTopic()
+			topic.Topic, topic.TopicID = "a", pair.Source.Fake().TopicInfo("a").TopicID
+			topic.Partitions = []kmsg.FetchRequestTopicPartition{kmsg.NewFetchRequestTopicPartition()}
+			topic.Partitions[0].PartitionMaxBytes = 1 << 20
+			request.Topics = []kmsg.FetchRequestTopic{topic}
+		}
+		answer, err := pair.Source.NewClient(t).Broker(0).Request(ctx, request)
+		must(t, err)
+		return answer.(*kmsg.FetchResponse)
+	}
+	first, second := fetch(0, 0).SessionID, fetch(0, 0).SessionID
+	if code := fetch(first, 1).ErrorCode; first == 0 || second <= first || code != 0 {
+		t.Fatalf("sessions %d and %d, code %d", first, second, code)
+	}
+	must(t, pair.Source.Restart())
+	for id, epoch := range map[int32]int32{first: 2, second: 1} {
+		if code := fetch(id, epoch).ErrorCode; code == 0 {
+			t.Errorf("session %d goes on after the restart", id)
+		}
+	}
+	if third := fetch(0, 0).SessionID; third <= second {
+		t.Errorf("session %d after %d", third, second)
+	}
 }
 
 func TestLeaderMove(t *testing.T) {

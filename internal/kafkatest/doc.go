@@ -39,9 +39,12 @@
 //     therefore lifted for read_committed fetches: only partition limits count, and
 //     a test of bounded memory must not rely on MaxBytes.
 //   - OffsetForLeaderEpoch does not know the end of an epoch until something has
-//     been appended in a later one; brokers know it at once.
+//     been appended in a later one, and says 0 where the log has been emptied;
+//     brokers know it at once.
 //   - A partition whose records are all deleted begins again at offset 0 after a
 //     restart with DataDir. [Cluster.Start] keeps its offsets.
+//   - Fetch sessions outlive a restart with DataDir, without the ids of their
+//     topics; brokers forget them. [Cluster.Start] drops them.
 //   - Leaders are chosen at random, unseeded. [Cluster.CreateTopic] spreads them in
 //     order; topics that clients create keep the random choice. Topic ids and the
 //     ids of idempotent producers are random, too.

@@ -103,6 +103,44 @@ func keepEmptyLogs(dataDir string) error {
 	return nil
 }
 
+// dropFetchSessions has the brokers forget their fetch sessions (KIP-227), as a
+// restarted broker has: kfake keeps them, but without the topic ids, so that
+// clients that name topics by id get answers about no topic, or none at all. One
+// session that nobody can go on with stays, for its id: ids are counted on from
+// the highest.
+func dropFetchSessions(dataDir string) error {
+	path := filepath.Join(dataDir, "session_state.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(data, &file); err != nil {
+		return fmt.Errorf("session_state.json: %w", err)
+	}
+	type session struct {
+		ID    int32 `json:"id"`
+		Epoch int32 `json:"e"`
+	}
+	sessions := map[int32][]session{}
+	if raw := file["fetchSessions"]; raw != nil {
+		if err := json.Unmarshal(raw, &sessions); err != nil {
+			return fmt.Errorf("session_state.json: %w", err)
+		}
+	}
+	for node, all := range sessions {
+		last := slices.MaxFunc(all, func(a, b session) int { return cmp.Compare(a.ID, b.ID) })
+		sessions[node] = []session{{ID: last.ID, Epoch: -2}}
+	}
+	if file["fetchSessions"], err = json.Marshal(sessions); err != nil {
+		return err
+	}
+	return writeJSON(path, file)
+}
+
 // holdsData reports whether any of the segments has a byte.
 func holdsData(dir string, bases []int64) bool {
 	return slices.ContainsFunc(bases, func(base int64) bool {

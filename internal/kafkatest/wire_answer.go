@@ -167,10 +167,11 @@ func (w *wire) correctEpochEnds(request *kmsg.OffsetForLeaderEpochRequest, respo
 		for j := range topic.Partitions {
 			p := &topic.Partitions[j]
 			epoch := asked[partitionKey{topic.Topic, p.Partition}]
-			if p.ErrorCode != 0 || p.EndOffset != -1 || epoch < 0 {
+			if p.ErrorCode != 0 || p.EndOffset > 0 || epoch < 0 {
 				continue
 			}
-			if info := w.info(topic.Topic, p.Partition); info != nil && epoch < info.Epoch {
+			info := w.info(topic.Topic, p.Partition)
+			if info != nil && epoch < info.Epoch && (p.EndOffset < 0 || info.LogStartOffset == info.HighWatermark) {
 				p.LeaderEpoch, p.EndOffset = epoch, info.HighWatermark
 			}
 		}
