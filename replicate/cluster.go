@@ -90,6 +90,13 @@ func (c *cluster) track(topics ...string) {
 	c.names = slices.Compact(c.names)
 }
 
+// untrack takes a topic out again.
+func (c *cluster) untrack(topic string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return name == topic })
+}
+
 // refresh asks for metadata, unless another caller has done so since the
 // generation that this caller has seen. It returns the generation now known.
 // It waits for another caller's request no longer than ctx.

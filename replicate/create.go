@@ -37,7 +37,7 @@ func (f *Flow) createTopics(topics []*topic, books map[topicPartition]ledger.Pai
 			f.warnSettings(t)
 		}
 	}
-	changed = slices.DeleteFunc(changed, func(t *topic) bool { return t.stop != nil })
+	changed = slices.DeleteFunc(changed, func(t *topic) bool { return t.stop != nil || t.growth != nil })
 	return f.awaitTopics(changed)
 }
 
@@ -63,6 +63,11 @@ func (f *Flow) createTopic(t *topic) {
 		return err
 	}
 	err := create(false, settings)
+	if err != nil && codeOf(err) == nil { // no answer: it may have been made
+		if err = create(false, settings); codeOf(err) == kerr.TopicAlreadyExists {
+			err = nil
+		}
+	}
 	if code := codeOf(err); code == kerr.InvalidConfig || code == kerr.PolicyViolation || code == kerr.InvalidRequest {
 		for key, value := range maps.Clone(settings) {
 			if refusal := create(true, map[string]string{key: value}); refusal != nil {
@@ -79,7 +84,7 @@ func (f *Flow) createTopic(t *topic) {
 		t.stop = &stopped{reason: reasonOf(err), detail: fmt.Sprintf("create target topic %s: %v", t.target, err)}
 		return
 	}
-	t.made = settings
+	t.made, t.justMade = settings, true
 	f.config.Logger.Info("topic created", "cluster", f.target.alias, "topic", t.target, "partitions", partitions, "replication_factor", replicas)
 }
 
@@ -136,7 +141,7 @@ func (f *Flow) growTopic(t *topic) {
 		}
 	}
 	if err != nil {
-		t.stop = &stopped{reason: reasonOf(err), detail: fmt.Sprintf("grow target topic %s to %d partitions: %v", t.target, want, err)}
+		t.growth = &stopped{reason: reasonOf(err), detail: fmt.Sprintf("grow target topic %s to %d partitions: %v", t.target, want, err)}
 		return
 	}
 	f.config.Logger.Info("partitions added", "cluster", f.target.alias, "topic", t.target, "partitions", want)
@@ -148,21 +153,29 @@ func (f *Flow) awaitTopics(topics []*topic) error {
 	if len(topics) == 0 {
 		return nil
 	}
+	limit := 60 * time.Second
+	if !f.config.Once {
+		limit = 10 * time.Second // it is looked at again
+	}
 	generation := f.target.seen()
-	err := f.target.retry(f.ctx, 60*time.Second, func(ctx context.Context) (err error) {
+	_ = f.target.retry(f.ctx, limit, func(ctx context.Context) (err error) {
 		if generation, err = f.target.refresh(ctx, generation); err != nil {
 			return err
 		}
 		for _, t := range topics {
-			t.destination, _ = f.target.topic(t.target)
-			if !t.destination.led(len(t.source.leaders)) {
-				return fmt.Errorf("topic %s: %w", t.target, kerr.LeaderNotAvailable)
+			if t.destination, _ = f.target.topic(t.target); !t.destination.led(len(t.source.leaders)) {
+				err = fmt.Errorf("topic %s: %w", t.target, kerr.LeaderNotAvailable)
 			}
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("cluster %s: wait for new topics: %w", f.target.alias, err)
+	for _, t := range topics {
+		if !t.destination.led(len(t.source.leaders)) && t.destination.err != nil {
+			t.stop = &stopped{reason: StopUnavailable, detail: fmt.Sprintf("target topic %s has just been made, and is not there yet: %v", t.target, t.destination.err)}
+		}
+	}
+	if err := context.Cause(f.ctx); err != nil {
+		return err
 	}
 	f.learnSettings(topics)
 	return f.rememberMade(topics)
@@ -172,7 +185,7 @@ func (f *Flow) awaitTopics(topics []*topic) error {
 // keep in step.
 func (f *Flow) rememberMade(topics []*topic) error {
 	for _, t := range topics {
-		if t.made == nil {
+		if t.made == nil || t.destination.err != nil {
 			continue
 		}
 		if err := f.setMade(t, t.made); err != nil {

@@ -114,7 +114,10 @@ func (f *Flow) candidates(topics []*topic, books map[topicPartition]ledger.Pair)
 		}
 		for number := range numbers[t.name] {
 			c := &candidate{topic: t, number: number, pair: books[topicPartition{t.name, number}]}
-			if c.stop = t.stop; !f.atWork(c.source()) {
+			if c.stop = t.stop; c.stop == nil && c.pair.ID == 0 {
+				c.stop = t.growth
+			}
+			if !f.atWork(c.source()) {
 				all = append(all, c)
 			}
 		}
@@ -142,6 +145,9 @@ func (f *Flow) openPairs(all []*candidate) error {
 		return c.pair.ID != 0 || c.stop != nil || c.bounds == nil || c.logEnd == nil
 	})
 	for _, c := range fresh {
+		if c.topic.justMade && *c.logEnd > 0 { // it was there a moment earlier than we thought
+			c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has just been made, and holds offsets up to %d", c.target(), *c.logEnd)}
+		}
 		c.firstSight = c.number < c.topic.existed
 		c.pair = ledger.Pair{
 			SourceTopic: c.topic.name, SourceTopicID: c.topic.source.id,
@@ -204,7 +210,7 @@ func (f *Flow) learnBounds(all []*candidate) {
 	var asked []*candidate
 	var tps []topicPartition
 	for _, c := range all {
-		if c.stop == nil && c.topic.source.err == nil {
+		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}

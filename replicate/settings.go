@@ -186,12 +186,16 @@ func (f *Flow) learnSettings(topics []*topic) {
 // keepSettings brings the settings of target topics that this flow made in
 // step with the source's: what the source sets is set, what it has ceased to
 // set goes back to the default. A setting that somebody else made on the target
-// stays, as does what an exact copy depends on.
+// and that the source does not make stays, as does what an exact copy depends
+// on.
 func (f *Flow) keepSettings(topics []*topic) {
 	for _, t := range topics {
 		before, ok := f.ledger.MadeTopic(t.target, t.destination.id)
-		if !ok || t.stop != nil {
+		if !ok || t.stop != nil || t.recreated || t.source.err != nil {
 			continue
+		}
+		if now, ok := f.source.topic(t.name); !ok || now.id != t.source.id {
+			continue // the settings may be those of another topic of the name
 		}
 		if changes := settingChanges(before, t.facts.Load()); len(changes) > 0 {
 			f.alterSettings(t, before, changes)

@@ -25,8 +25,14 @@ func (f *Flow) resolveStarts(fresh []*candidate) error {
 		return nil
 	}
 	starts, err := f.startOffsets(elsewhere)
-	if err != nil {
+	if err != nil && f.reader == nil {
 		return err
+	}
+	if err != nil { // while it runs: the others go on
+		for _, c := range elsewhere {
+			c.fail("source", c.source(), err)
+		}
+		return nil
 	}
 	for _, c := range elsewhere {
 		start, ok := starts[c.source()]

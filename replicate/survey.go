@@ -23,15 +23,44 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 	if err != nil {
 		return err
 	}
-	for name, t := range f.selected(all, books) {
-		if have := f.topics[name]; have != nil {
-			have.update(t.source, f.sourceIDs(name))
-			continue
+	ids := sourceIDs(books)
+	found := f.selected(all, books)
+	for name, t := range found {
+		have := f.topics[name]
+		if have == nil {
+			have = newTopic(name, t.target, t.rule, topicState{})
+			f.topics[name] = have
 		}
-		f.topics[name] = t
+		have.update(t.source, ids[name])
+	}
+	for name := range f.topics {
+		if found[name] == nil {
+			f.forget(name) // gone, and without a book
+		}
 	}
 	f.found = all
 	return nil
+}
+
+// forget drops a topic that the source does not have any more and that no book
+// is about.
+func (f *Flow) forget(name string) {
+	t := f.topics[name]
+	delete(f.topics, name)
+	f.source.untrack(name)
+	f.target.untrack(t.target)
+	f.mu.Lock()
+	var blocked []topicPartition
+	for tp := range f.blocked {
+		if tp.topic == name {
+			blocked = append(blocked, tp)
+			delete(f.blocked, tp)
+		}
+	}
+	f.mu.Unlock()
+	for _, tp := range blocked {
+		f.clearStop(tp)
+	}
 }
 
 // remember records the topics of the source. What existed when the flow first
@@ -39,13 +68,17 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 // what was created since is not.
 func (f *Flow) remember() error {
 	baseline := !f.ledger.HasSeenTopics()
+	booked := f.bookedPartitions()
 	seen := make([]ledger.SeenTopic, 0, len(f.found))
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
 		if state := f.found[name]; state.err == nil {
 			seen = append(seen, ledger.SeenTopic{
 				Name: name, ID: state.id, SeenMillis: f.now().UnixMilli(),
-				Partitions: int32(len(state.leaders)), FromStart: !baseline && f.topics[name] != nil,
+				Partitions: int32(len(state.leaders)), FromStart: !baseline && f.topics[name] != nil && booked[name] == 0,
 			})
+			if n := booked[name]; n > 0 { // by a ledger that did not remember topics
+				seen[len(seen)-1].Partitions = n
+			}
 		}
 	}
 	if err := f.ledger.SeeTopics(seen); err != nil {
@@ -60,6 +93,7 @@ func (f *Flow) remember() error {
 // judge says of each topic how many partitions it had before the flow was to
 // copy it, by what the ledger remembers.
 func (f *Flow) judge() error {
+	booked := f.bookedPartitions()
 	for name, t := range f.topics {
 		if t.judged == t.source.id && t.judged != (ledger.TopicID{}) {
 			continue
@@ -68,7 +102,12 @@ func (f *Flow) judge() error {
 		if err != nil {
 			return err
 		}
-		if t.existed = 0; ok && !first.FromStart {
+		switch {
+		case !ok || first.FromStart:
+			t.existed = 0
+		case booked[name] == 0: // also those that it was given before the flow was to copy it
+			t.existed = int32(len(t.source.leaders))
+		default:
 			t.existed = first.Partitions
 		}
 		t.judged = t.source.id
@@ -84,6 +123,9 @@ func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
 	delete(booked, none)
 	switch {
 	case now.err != nil:
+		if t.source.leaders == nil {
+			t.source = now
+		}
 	case now.id != none && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
 		t.recreated = true
 	default:
@@ -91,16 +133,15 @@ func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
 	}
 }
 
-// sourceIDs returns the ids of the source topics that the partitions at work
-// under a name are about.
-func (f *Flow) sourceIDs(name string) map[ledger.TopicID]bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	ids := map[ledger.TopicID]bool{}
-	for tp, p := range f.partitions {
-		if tp.topic == name {
-			ids[p.pair.SourceTopicID] = true
+// sourceIDs returns, by name, the ids of the source topics that open books are
+// about.
+func sourceIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.TopicID]bool {
+	ids := map[string]map[ledger.TopicID]bool{}
+	for tp, pair := range books {
+		if ids[tp.topic] == nil {
+			ids[tp.topic] = map[ledger.TopicID]bool{}
 		}
+		ids[tp.topic][pair.SourceTopicID] = true
 	}
 	return ids
 }
@@ -127,7 +168,7 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	if err := f.refuseStrangers(topics, books); err != nil {
 		return nil, err
 	}
-	if group := f.config.Start.group; group != "" {
+	if group := f.config.Start.group; group != "" && f.anyWithoutBook(topics) {
 		if _, err := f.groupOffsets(group); err != nil {
 			return nil, err // before anything is made
 		}
@@ -136,6 +177,25 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 		return nil, err
 	}
 	return f.admit(topics, books)
+}
+
+// anyWithoutBook reports whether one of topics has no book, so that it matters
+// where the copy begins.
+func (f *Flow) anyWithoutBook(topics []*topic) bool {
+	booked := f.bookedPartitions()
+	return slices.ContainsFunc(topics, func(t *topic) bool { return booked[t.name] == 0 })
+}
+
+// bookedPartitions returns for each topic that has a book, open or closed, one
+// more than the number of its highest partition that has one.
+func (f *Flow) bookedPartitions() map[string]int32 {
+	booked := map[string]int32{}
+	if f.ledger != nil {
+		for _, p := range f.ledger.Pairs() {
+			booked[p.SourceTopic] = max(booked[p.SourceTopic], p.Partition+1)
+		}
+	}
+	return booked
 }
 
 // whyNone says why none of the source's topics is copied.
@@ -169,7 +229,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	f.watchStopped()
 	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
 	for _, t := range due {
-		t.stop = nil
+		t.stop, t.growth, t.justMade = nil, nil, false
 	}
 	if err := f.refuseStrangers(due, books); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,9 +28,12 @@ type topic struct {
 	existed             int32          // partitions that it had before the flow was to copy it
 	judged              ledger.TopicID // the source topic that existed is about
 	stop                *stopped       // the whole topic cannot be copied
+	growth              *stopped       // the partitions that the target lacks cannot be added
 
-	// made are the settings of a target topic that was made just now.
-	made map[string]string
+	// made are the settings of a target topic that was made just now, until they
+	// are remembered.
+	made     map[string]string
+	justMade bool // in this survey
 
 	facts atomic.Pointer[topicFacts]
 	told  traits // to its partitions, last
@@ -141,8 +145,15 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 		switch {
 		case len(held) == 0:
 		case slices.Contains(f.config.Append, t.name):
-			if err := f.refuseAppend(t); err != nil {
+			var refused *RefusedError
+			err := f.refuseAppend(t)
+			switch {
+			case err != nil && f.reader == nil:
 				return err
+			case errors.As(err, &refused): // while it runs: the others go on
+				t.stop = &stopped{reason: StopTargetNotEmpty, detail: err.Error()}
+			case err != nil:
+				t.stop = &stopped{reason: reasonOf(err), detail: err.Error()}
 			}
 		default:
 			strangers[t] = held
