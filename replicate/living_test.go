@@ -482,6 +482,7 @@ func TestStartPoints(t *testing.T) {
 	third := numbered(0, 4)[3].Timestamp.UTC().Format(time.RFC3339Nano)
 	for text, want := range map[string][2]int64{
 		"earliest": {0, 0}, "latest": {10, 3}, "group:g": {4, 0}, third: {3, 3}, "2100-01-01T00:00:00Z": {10, 3},
+		"1969-12-31T23:59:59.999Z": {0, 0}, "1960-01-01T00:00:00Z": {0, 0}, "1970-01-01T00:00:00Z": {0, 0},
 	} {
 		pair := &kafkatest.Pair{Source: pair.Source, Target: kafkatest.NewCluster(t, kafkatest.ClusterOptions{})}
 		config := configFor(t, pair, "t", "other")

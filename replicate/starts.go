@@ -39,7 +39,7 @@ func (f *Flow) resolveStarts(fresh []*candidate) error {
 		switch {
 		case ok && start.err != nil:
 			c.fail("source", c.source(), start.err)
-		case !ok: // the group has read nothing of it
+		case !ok: // the group has read nothing of it, or all is as young as asked for
 			c.pair.ScopeStart = c.bounds.logStart
 		case start.offset < 0: // no record is that young
 			c.pair.ScopeStart = c.bounds.lastStable
@@ -62,6 +62,11 @@ func (f *Flow) startOffsets(all []*candidate) (map[topicPartition]offsetAnswer, 
 			answers[c.source()] = offsetAnswer{offset: c.bounds.lastStable}
 		}
 		return answers, nil
+	}
+	if start.time.UnixMilli() <= 0 {
+		// Negative times mean something else to ListOffsets, and no record that
+		// a consumer can see is older than what the log begins with.
+		return map[topicPartition]offsetAnswer{}, nil
 	}
 	var tps []topicPartition
 	for _, c := range all {

@@ -139,22 +139,52 @@ func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transf
 	if err != nil {
 		return err
 	}
+	var bounds map[groups.Partition]groups.Bounds
+	if !reverse {
+		existing := slices.DeleteFunc(slices.Sorted(maps.Keys(topics)), func(name string) bool { return topics[name].Err != nil })
+		bounds, _ = source.Bounds(ctx, existing)
+	}
 	for i := range transfers {
 		t := &transfers[i]
 		book := t.Pair.SourceTopicID
 		if reverse {
 			book = t.Pair.TargetTopicID
 		}
+		log, known := bounds[groups.Partition{Topic: t.Topic, Number: t.Partition}]
 		switch found := topics[t.Topic]; {
 		case t.Status == Unknown:
 		case found.Err != nil:
 			t.Err = fmt.Errorf("topic %s on %s: %w", t.Topic, source.Alias, found.Err)
 		case isOther(found.ID, book):
 			t.forget(recreated(t.Topic, source, found.ID, book), reverse)
+		case known && log.Err == nil && log.End < t.CopiedTo:
+			t.forget(fmt.Sprintf("the log of %s-%d on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
+				t.Topic, t.Partition, source.Alias, log.End, t.CopiedTo), reverse)
 		}
 	}
 	return nil
 }
+
+// HoldBack takes back the answers about partitions of which the ledger says that
+// the source's log was cut below the books: an offset there may be that of
+// another record now.
+func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
+	cut := map[groups.Partition]bool{}
+	for _, s := range l.Stops() {
+		if s.Reason == sourceTruncated {
+			cut[groups.Partition{Topic: s.SourceTopic, Number: s.Partition}] = true
+		}
+	}
+	for i := range transfers {
+		t := &transfers[i]
+		if t.Status != Unknown && cut[groups.Partition{Topic: t.Pair.SourceTopic, Number: t.Partition}] {
+			t.forget("the source's log was cut below the books: its offsets may be those of other records now", reverse)
+		}
+	}
+}
+
+// sourceTruncated is replicate's reason to stop a partition whose source was cut.
+const sourceTruncated = "source_truncated"
 
 // CheckTarget looks at the target's topics: whether they are those of the
 // books, and whether they still hold the record at which an answer is. One that

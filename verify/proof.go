@@ -146,11 +146,11 @@ func (j *job) proofKey(mode Mode) proofKey {
 	return proofKey{j.findings.topic, j.findings.partition, j.generation(), j.books.pair.ID, mode}
 }
 
-// topicIDs returns the ids of the topics that were read.
+// topicIDs returns which logs were read.
 func (j *job) topicIDs() topicIDs {
-	ids := topicIDs{Target: j.target.state.id.String()}
+	ids := topicIDs{Target: j.target.state.id.String(), TargetEpoch: j.target.state.epoch(j.findings.partition), SourceEpoch: -1}
 	if j.source.known {
-		ids.Source = j.source.state.id.String()
+		ids.Source, ids.SourceEpoch = j.source.state.id.String(), j.source.state.epoch(j.findings.partition)
 	}
 	return ids
 }
@@ -176,8 +176,11 @@ func (r *run) accept(j *job, p *planner) []bool {
 		return accepted
 	}
 	why := ""
-	if ids := r.proven.get(j.proofKey(r.config.Mode)).IDs; ids != j.topicIDs() {
+	switch ids, now := r.proven.get(j.proofKey(r.config.Mode)).IDs, j.topicIDs(); {
+	case ids.Source != now.Source || ids.Target != now.Target:
 		why = "a topic was deleted and created again since"
+	case ids != now:
+		why = "the leader has changed since, and a log may have been cut"
 	}
 	for i := 0; i < len(p.proofs) && why == ""; i++ {
 		old := &p.proofs[i]

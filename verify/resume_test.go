@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
@@ -180,6 +181,29 @@ func TestResumeReportsFaults(t *testing.T) {
 	}
 	f.must(os.Remove(verify.StatePath(f.path)))
 	expect(t, f.verify(verify.ModeFull, resume), verify.Complete, "")
+}
+
+// TestProofOfALogThatWasCut: either side was cut, and has grown again to where it
+// was, by other records. What was proven is read again.
+func TestProofOfALogThatWasCut(t *testing.T) {
+	for _, side := range []string{"source", "target"} {
+		f := newFlow(t, 3)
+		f.joined, f.apart = 1, true
+		f.created("t", 1, nil)
+		write := func(c *kafkatest.Cluster, what string) {
+			for i := range 10 {
+				f.must(c.Append(t.Context(), kafkatest.None, &kgo.Record{Topic: "t", Value: fmt.Appendf(nil, "%s %d", what, i), Timestamp: time.UnixMilli(1000)}))
+			}
+		}
+		write(f.pair.Source, "kept")
+		write(f.pair.Source, "cut")
+		f.copy(nil, "t")
+		expect(t, f.verify(verify.ModeFull, resume), verify.Complete, "")
+		c := map[string]*kafkatest.Cluster{"source": f.pair.Source, "target": f.pair.Target}[side]
+		f.must(c.LoseTail("t", 0, 10))
+		write(c, "other")
+		f.unused(t, "the leader has changed since", verify.Faults)
+	}
 }
 
 // unused verifies with resume and expects that nothing of what was proven is

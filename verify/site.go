@@ -67,12 +67,21 @@ func (s *site) unreachable(ctx context.Context) error {
 type topicState struct {
 	id         ledger.TopicID // zero: unknown, as from brokers before 2.8
 	partitions int32
-	err        error // the topic is not there, or may not be seen
+	epochs     []int32 // leader epochs, by partition; -1 unknown
+	err        error   // the topic is not there, or may not be seen
 
 	compacts      bool // cleanup.policy has compact
 	policyUnknown bool // cleanup.policy could not be read
 	stampsTime    bool // message.timestamp.type is LogAppendTime
 	remote        bool // remote.storage.enable: a part of the log may lie in remote storage
+}
+
+// epoch returns the leader epoch of a partition, -1 if it is unknown.
+func (t *topicState) epoch(partition int32) int32 {
+	if partition < 0 || int(partition) >= len(t.epochs) {
+		return -1
+	}
+	return t.epochs[partition]
 }
 
 // hollow reports whether answers with nothing can mean that the end of the log
@@ -129,7 +138,14 @@ func (s *site) metadata(ctx context.Context, names []string) (map[string]topicSt
 	found := map[string]topicState{}
 	for _, t := range response.Topics {
 		if t.Topic != nil {
-			found[*t.Topic] = topicState{id: ledger.TopicID(t.TopicID), partitions: int32(len(t.Partitions)), err: kerr.ErrorForCode(t.ErrorCode)}
+			state := topicState{id: ledger.TopicID(t.TopicID), partitions: int32(len(t.Partitions)), err: kerr.ErrorForCode(t.ErrorCode)}
+			for _, p := range t.Partitions {
+				for int(p.Partition) >= len(state.epochs) {
+					state.epochs = append(state.epochs, -1)
+				}
+				state.epochs[p.Partition] = p.LeaderEpoch
+			}
+			found[*t.Topic] = state
 		}
 	}
 	return found, nil

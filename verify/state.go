@@ -38,11 +38,16 @@ type proofKey struct {
 	Mode       Mode          `json:"mode"`
 }
 
-// topicIDs are the ids of the topics that were read, as the clusters said; of
-// the source only in mode full.
+// topicIDs say which logs were read: the ids of the topics, and the leader epochs
+// of the partitions, as the clusters said; of the source only in mode full. A log
+// is only ever cut when its leader changes, so that under the same epoch it still
+// holds what was read, or has lost it to retention or compaction. Under another
+// one nothing is taken for granted.
 type topicIDs struct {
-	Source string `json:"source_topic_id"`
-	Target string `json:"target_topic_id"`
+	Source      string `json:"source_topic_id"`
+	Target      string `json:"target_topic_id"`
+	SourceEpoch int32  `json:"source_leader_epoch"`
+	TargetEpoch int32  `json:"target_leader_epoch"`
 }
 
 // A pairState is what is proven of one pair in one mode.

@@ -219,7 +219,9 @@ func (j *translateJob) translateGroups(ctx context.Context, answer *translation,
 		answer.transfers = append(answer.transfers, selection.Transfers...)
 		answer.read = append(answer.read, readGroup{group.Group, group.Offsets.Err, selection})
 	}
-	return errors.Join(index.Translate(ctx, answer.transfers, j.reverse), l.Close())
+	err = index.Translate(ctx, answer.transfers, j.reverse)
+	translate.HoldBack(l, answer.transfers, j.reverse)
+	return errors.Join(err, l.Close())
 }
 
 // atTarget asks the target about the answers, and commits them if that is

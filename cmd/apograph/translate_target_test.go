@@ -80,6 +80,32 @@ func TestTranslateRecreatedTopics(t *testing.T) {
 	}
 }
 
+// TestTranslateCutSource: the source's log was cut below the books. An offset
+// there may be another record's: nothing is committed, whether the log has grown
+// again or not.
+func TestTranslateCutSource(t *testing.T) {
+	for _, again := range []int{2, 20} {
+		c := newGroupCase(t)
+		if err := c.pair.Source.LoseTail("orders", 1, 4); err != nil {
+			t.Fatal(err)
+		}
+		c.produce(c.pair.Source, "orders", 1, again)
+		if again > 6 { // only the copier can tell
+			if code, stderr := copyOnce(t, c.pair, c.ledger); code != int(exitError) {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+		}
+		c.commit(c.pair.Source, "g", "orders", 1, 5)
+		c.commit(c.pair.Source, "g", "payments", 0, 2)
+		answer := c.translate(4, "--group", "g", "--execute", "--include-inexact")
+		answer.rows(t, "g orders-1 5->- unknown skip -", "g payments-0 2->2 exact commit 2")
+		if detail := answer.Rows[0].Detail; !strings.Contains(detail, "cut") {
+			t.Errorf("detail %q", detail)
+		}
+		c.has("g", "orders", 1, -1)
+	}
+}
+
 // TestTranslateMissingTargetTopic: the target has lost a topic.
 func TestTranslateMissingTargetTopic(t *testing.T) {
 	c := newGroupCase(t)
