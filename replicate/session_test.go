@@ -1,0 +1,115 @@
+package replicate
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"apograph/ledger"
+)
+
+// sessionOf returns a source whose broker 1 leads partition t-0 and has a tail
+// loop, and n partitions in a row that are about it.
+func sessionOf(n int) (*source, *fetchLoop, []*partition) {
+	now := time.Unix(1, 0)
+	s := &source{
+		now: func() time.Time { return now }, needLeader: make(chan struct{}, 1),
+		tail:  &cluster{generation: 1, topics: map[string]topicState{"t": {leaders: []leader{{1, 0}}}}},
+		parts: map[*partition]struct{}{}, loops: map[loopKey]*fetchLoop{},
+	}
+	l := &fetchLoop{key: loopKey{1, false}, woken: make(chan struct{}, 1)}
+	l.session = &session{loop: l, members: map[*partition]asked{}}
+	s.loops[l.key] = l
+	parts := make([]*partition, n)
+	for i := range parts {
+		parts[i] = &partition{source: topicPartition{"t", 0}, pair: ledger.Pair{SourceTopicID: ledger.TopicID{1}}}
+	}
+	return s, l, parts
+}
+
+// TestNextGenerationStaysInTheSession: a request that names a partition does
+// not forget it, for brokers add first and forget then (FetchSession.update).
+func TestNextGenerationStaysInTheSession(t *testing.T) {
+	s, l, parts := sessionOf(2)
+	s.add(parts[:1])
+	s.start(parts[0], 10, -1, false)
+	s.sessionRequest(l)
+	l.session.id, l.session.epoch = 7, 1 // as the broker answers
+
+	s.remove(parts[0])
+	s.add(parts[1:])
+	s.start(parts[1], 5, -1, false)
+	r, ok := s.sessionRequest(l)
+	if !ok || len(r.Topics) != 1 || r.Topics[0].Partitions[0].FetchOffset != 5 {
+		t.Fatalf("request %+v, %v: want t-0 from offset 5", r, ok)
+	}
+	if len(r.ForgottenTopics) > 0 {
+		t.Errorf("the request that adds t-0 also forgets it: %+v", r.ForgottenTopics)
+	}
+}
+
+// TestSessionWithoutMembersBeginsAnew: a broker that was not told who left is
+// not asked to go on with its session.
+func TestSessionWithoutMembersBeginsAnew(t *testing.T) {
+	s, l, parts := sessionOf(1)
+	s.add(parts)
+	s.start(parts[0], 10, -1, false)
+	s.sessionRequest(l)
+	l.session.id, l.session.epoch = 7, 1
+
+	s.stop(parts[0])
+	if r, ok := s.sessionRequest(l); ok {
+		t.Fatalf("request %+v of a session without members", r)
+	}
+	s.start(parts[0], 20, -1, false)
+	r, ok := s.sessionRequest(l)
+	if !ok || r.SessionEpoch != 0 || len(r.Topics) != 1 || r.Topics[0].Partitions[0].FetchOffset != 20 {
+		t.Errorf("request %+v, %v: want a new session with t-0 from offset 20", r, ok)
+	}
+}
+
+// TestRequestInFlightOutlastsARestart: a partition that begins again while it
+// is part of a request is in no other before that one has landed.
+func TestRequestInFlightOutlastsARestart(t *testing.T) {
+	s, first, parts := lineOf(time.Unix(1, 0), -1)
+	p := parts[0]
+	moveTo := func(node int32) *fetchLoop {
+		s.tail.topics = map[string]topicState{"t": {leaders: []leader{{node, 0}}}}
+		s.tail.generation++
+		return s.loop(loopKey{node, true})
+	}
+	if taken, _ := s.takeFrom(first, 8); !slices.Equal(taken, parts) {
+		t.Fatalf("took %v", numbers(taken))
+	}
+	second := moveTo(2)
+	s.start(p, 10, -1, true)
+	if taken, _ := s.takeFrom(second, 8); len(taken) > 0 {
+		t.Error("fetched twice at once")
+	}
+	third := moveTo(3)
+	s.landed(p)
+	if taken, _ := s.takeFrom(third, 8); !slices.Equal(taken, parts) {
+		t.Errorf("took %v after it landed", numbers(taken))
+	}
+	s.settle(p)
+	if len(second.line)+len(third.line) > 0 {
+		t.Error("in line while in flight")
+	}
+}
+
+// TestBusyPartitionIsNotToldAgain: attempts to begin do not queue up behind the
+// one that is under way.
+func TestBusyPartitionIsNotToldAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	f := &Flow{config: Config{Now: func() time.Time { return now }}, partitions: map[topicPartition]*partition{}}
+	p := &partition{flow: f, running: true} // it asks a broker that does not answer
+	p.view = view{phase: phaseStopped, stop: stopped{reason: StopUnavailable}, retry: retry{tries: 3, at: now}}
+	f.partitions[p.source] = p
+	for range 30 {
+		f.retryStopped()
+		now = now.Add(time.Second)
+	}
+	if len(p.inbox) > 1 {
+		t.Errorf("%d attempts wait behind the one under way", len(p.inbox))
+	}
+}
