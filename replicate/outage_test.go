@@ -190,7 +190,7 @@ func TestSlowTarget(t *testing.T) {
 	}
 	config := configFor(t, pair, "t")
 	config.MemoryBytes = 12 << 20
-	config.UnavailableAfter = time.Second
+	config.UnavailableAfter = 2 * time.Second
 	pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Count: -1, Delay: 200 * time.Millisecond})
 	if s := mustRun(t, config); !s.Complete {
 		t.Errorf("summary %+v", s)
@@ -280,7 +280,7 @@ func TestHighWatermarkThatStays(t *testing.T) {
 	}
 	defer release()
 	config := configFor(t, pair, "t", "u")
-	config.UnavailableAfter = time.Second
+	config.UnavailableAfter = 3 * time.Second
 	s := mustRun(t, config)
 	if s.Complete || s.Tiles[ledger.Copied] != 10 || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopUnavailable {
 		t.Errorf("summary %+v", s)
