@@ -112,7 +112,7 @@ func (f *Flow) statusOf(p *partition) PartitionStatus {
 		s.State, s.Reason, s.Detail, s.Since = StateStopped, v.stop.reason, v.stop.detail, v.retry.since
 		if v.stop.reason == StopPaused {
 			s.State = StatePaused
-		} else if !f.config.Once {
+		} else if v.stop.reason != StopForeignWriter && !f.config.Once {
 			s.NextRetry = v.retry.at
 		}
 	case v.waiting:
@@ -183,7 +183,7 @@ func (f *Flow) headroom(p *partition, s PartitionStatus) time.Duration {
 func (f *Flow) retryStopped() {
 	for _, p := range f.all() {
 		v := p.status()
-		if v.phase == phaseStopped && v.stop.reason != StopPaused && !f.now().Before(v.retry.at) && p.quiet() {
+		if v.phase == phaseStopped && v.stop.reason != StopPaused && v.stop.reason != StopForeignWriter && !f.now().Before(v.retry.at) && p.quiet() {
 			p.post(event{begin: true})
 		}
 	}
