@@ -80,6 +80,10 @@ func (p *partition) endHolds() bool {
 		p.adoptionFailed(err)
 		return false
 	case detail != "":
+		if p.flow.exactOrder(p.source).Recopy {
+			p.dropAcceptance()
+			detail += "; it is not copied again: behind what was written since, order could not be restored"
+		}
 		p.halt(StopTargetLostRecords, detail)
 		return false
 	}
@@ -141,10 +145,4 @@ func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 			digest = digest.Add(hash)
 		}
 	}
-}
-
-// lostRecords deals with a target whose log ends below the books.
-func (p *partition) lostRecords(logEnd int64) {
-	detail := fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, p.flow.ledger.End(p.pair.ID).Target)
-	p.halt(StopTargetLostRecords, detail)
 }

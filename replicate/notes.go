@@ -105,6 +105,10 @@ func (a *adoption) judgeHole(i int, at, number int64) (verdict, error) {
 	return verdict{kind: tailGone, until: end, why: "unknown"}, nil
 }
 
+// acceptedHole is what the books say of a hole of which nothing is known, and
+// that a person accepted.
+const acceptedHole = "gone before it was read; accepted"
+
 // vanished books what is gone from the log and was not ours in step.
 func (a *adoption) vanished(p *partition, v verdict) error {
 	if v.why != "unknown" {
@@ -116,7 +120,7 @@ func (a *adoption) vanished(p *partition, v verdict) error {
 		}
 		return &tailError{StopTargetLostRecords, fmt.Sprintf("target offsets [%d, %d) behind the books are gone from its log before they could be compared, and nothing tells whether they were ours; to go on behind them, whatever they were: resume --recopy", a.at, v.until)}
 	}
-	return a.foreign(p, v.until, "gone before it was read; accepted")
+	return a.foreign(p, v.until, acceptedHole)
 }
 
 // second books a second copy of what the books have already, if it is one: the
@@ -247,13 +251,12 @@ func (p *partition) enterForeign(r ledger.Range, why string) error {
 	if why != "" {
 		detail = fmt.Sprintf("target offsets [%d, %d): %s", r.Start, r.End, why)
 	}
-	if p.tolerates() {
-		p.flow.warnOnce("foreign "+p.source.String(), "the target holds records of somebody else; they are in the books, and the copy goes on beside them",
+	if p.tolerates() || why == acceptedHole {
+		p.flow.warnOnce("foreign "+p.source.String(), "the target holds records of somebody else; they are in the books, and the copy goes on",
 			"partition", p.source.String(), "detail", detail)
 	} else if p.sticky == nil {
 		p.sticky = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopForeignWriter, detail}
-		p.stop = *p.sticky
-		p.flow.bookStop(p)
+		p.flow.bookStop(p.source, *p.sticky, retry{})
 	}
 	end := p.flow.ledger.End(p.pair.ID).Source
 	if !p.enter(ledger.Entry{Tile: ledger.Foreign, Source: ledger.Range{Start: end, End: end}, Target: r, Reason: why, LeaderEpoch: -1}) {

@@ -485,7 +485,7 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
-	p.flow.bookStop(p)
+	p.flow.bookStop(p.source, p.stop, p.retry)
 	p.leave(phaseStopped)
 }
 
