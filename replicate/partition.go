@@ -167,7 +167,7 @@ func (p *partition) handle(e event) {
 	case e.stop != nil && e.stop.reason == StopPaused && p.phase == phaseStopped:
 		p.stop.reason, p.stop.detail = StopPaused, e.stop.detail
 	case e.bounds != nil && e.chunk == nil:
-		if p.phase == phaseStopped {
+		if p.phase == phaseStopped && !p.replaced {
 			p.flow.saw(p, *e.bounds)
 		}
 	case p.phase != phaseCopy:
