@@ -111,6 +111,7 @@ type event struct {
 	diverged   *divergence
 	unchanged  bool // nothing is new at the source, as of now
 	stop       *stopped
+	rest       *rest // where the target's log ended, while nothing was in flight
 }
 
 // quiet reports whether nothing is being handled, nor to be.
@@ -173,6 +174,8 @@ func (p *partition) handle(e event) {
 	case p.phase != phaseCopy:
 	case e.unchanged:
 		p.unchanged()
+	case e.rest != nil:
+		p.lookedAt(*e.rest)
 	case e.outOfRange != nil:
 		p.outOfRange(*e.outOfRange)
 	case e.diverged != nil:
