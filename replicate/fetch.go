@@ -210,7 +210,7 @@ func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, pi
 		f.active = false
 		return
 	}
-	c := &chunk{logStart: answer.LogStartOffset, aborted: abortedOf(answer), era: a.era}
+	c := &chunk{from: a.next, logStart: answer.LogStartOffset, aborted: abortedOf(answer), era: a.era}
 	next, epoch := wholeBatches(c, answer.RecordBatches, f)
 	switch {
 	case len(c.data) > 0:
@@ -298,7 +298,7 @@ func (s *source) refused(a asked, answer *kmsg.FetchResponseTopicPartition) {
 	switch code := kerr.TypedErrorForCode(answer.ErrorCode); code {
 	case kerr.OffsetOutOfRange:
 		f.active = false
-		a.p.post(event{outOfRange: &a.next})
+		a.p.post(event{outOfRange: &outside{a.next, a.epoch}})
 	case kerr.TopicAuthorizationFailed:
 		f.active = false
 		a.p.post(event{stop: &stopped{reason: StopNotAuthorized, detail: "READ on the source topic is needed"}})
