@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
@@ -194,4 +195,58 @@ func TestCauseOfALossBetweenRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLogStartThatWasNotSo: a leader says that the position is out of range and
+// that its log starts higher, and the next one has all of it: nothing is lost.
+func TestLogStartThatWasNotSo(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	tens(t, pair, 30, 100)
+	fake := pair.Source.Fake()
+	refused, wrong := false, false
+	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if refused || !asksFrom(30)(r) {
+			return nil, nil, false
+		}
+		refused = true
+		answer := kmsg.NewFetchResponseTopicPartition()
+		answer.ErrorCode, answer.HighWatermark, answer.LastStableOffset, answer.LogStartOffset = kerr.OffsetOutOfRange.Code, -1, -1, -1
+		return fetchAnswer(r, answer), nil, true
+	})
+	fake.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if !refused || wrong || !asksLogStart(r) {
+			return nil, nil, false
+		}
+		wrong = true
+		response := r.(*kmsg.ListOffsetsRequest).ResponseKind().(*kmsg.ListOffsetsResponse)
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic = "t"
+		p := kmsg.NewListOffsetsResponseTopicPartition()
+		p.Offset = 50
+		topic.Partitions = append(topic.Partitions, p)
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	wantTiles(t, mustComplete(t, pair, config), map[ledger.Tile]int64{ledger.Copied: 70})
+	if !wrong {
+		t.Error("the log start was not asked for")
+	}
+}
+
+// fetchAnswer answers a fetch of one partition.
+func fetchAnswer(r kmsg.Request, answer kmsg.FetchResponseTopicPartition) *kmsg.FetchResponse {
+	request := r.(*kmsg.FetchRequest)
+	response := request.ResponseKind().(*kmsg.FetchResponse)
+	topic := kmsg.NewFetchResponseTopic()
+	topic.Topic, topic.TopicID = request.Topics[0].Topic, request.Topics[0].TopicID
+	topic.Partitions = append(topic.Partitions, answer)
+	response.Topics = append(response.Topics, topic)
+	return response
 }

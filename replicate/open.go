@@ -210,7 +210,7 @@ func (f *Flow) learnBounds(all []*candidate) {
 	var asked []*candidate
 	var tps []topicPartition
 	for _, c := range all {
-		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated {
+		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated && int(c.number) < len(c.topic.source.leaders) {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}

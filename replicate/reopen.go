@@ -25,6 +25,10 @@ func (p *partition) accepts(stop *stopped) bool {
 // book where the target's log ends, which must be where the closed one does, or
 // the start of an empty log: what else stands there no book would know.
 func (p *partition) reopen(why string, start int64) {
+	if p.orphaned() {
+		p.retire(why)
+		return
+	}
 	c, err := p.successor(start)
 	if err != nil {
 		p.halt(reasonOf(err), fmt.Sprintf("not accepted yet: %v", err))
