@@ -61,6 +61,13 @@ func (p *partition) beginAnew(why string) {
 // below the books: the epoch that they know last ended earlier
 // (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing.
 func (p *partition) cut() bool {
+	if l := p.flow.ledger; l.Committed(p.pair.ID) != l.End(p.pair.ID) {
+		if err := l.Commit(); err != nil { // only what is committed can be read
+			_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
+			p.phase = phaseStopped
+			return true
+		}
+	}
 	epoch, end := p.newestEpoch()
 	at, detail := p.flow.cutBelow(p, epoch, end)
 	if detail == "" {

@@ -225,14 +225,7 @@ func TestLogStartThatWasNotSo(t *testing.T) {
 			return nil, nil, false
 		}
 		wrong = true
-		response := r.(*kmsg.ListOffsetsRequest).ResponseKind().(*kmsg.ListOffsetsResponse)
-		topic := kmsg.NewListOffsetsResponseTopic()
-		topic.Topic = "t"
-		p := kmsg.NewListOffsetsResponseTopicPartition()
-		p.Offset = 50
-		topic.Partitions = append(topic.Partitions, p)
-		response.Topics = append(response.Topics, topic)
-		return response, nil, true
+		return offsetAnswer(r, 50), nil, true
 	})
 	wantTiles(t, mustComplete(t, pair, config), map[ledger.Tile]int64{ledger.Copied: 70})
 	if !wrong {
@@ -247,6 +240,18 @@ func fetchAnswer(r kmsg.Request, answer kmsg.FetchResponseTopicPartition) *kmsg.
 	topic := kmsg.NewFetchResponseTopic()
 	topic.Topic, topic.TopicID = request.Topics[0].Topic, request.Topics[0].TopicID
 	topic.Partitions = append(topic.Partitions, answer)
+	response.Topics = append(response.Topics, topic)
+	return response
+}
+
+// offsetAnswer answers a question for an offset of partition 0 of topic t.
+func offsetAnswer(r kmsg.Request, offset int64) *kmsg.ListOffsetsResponse {
+	response := r.(*kmsg.ListOffsetsRequest).ResponseKind().(*kmsg.ListOffsetsResponse)
+	topic := kmsg.NewListOffsetsResponseTopic()
+	topic.Topic = "t"
+	p := kmsg.NewListOffsetsResponseTopicPartition()
+	p.Offset = offset
+	topic.Partitions = append(topic.Partitions, p)
 	response.Topics = append(response.Topics, topic)
 	return response
 }
