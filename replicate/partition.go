@@ -484,6 +484,8 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		p.sticky = &stopped{offset, reason, detail}
 	case StopTargetLostRecords:
 		p.suspect = true
+	case StopFenced:
+		p.renew = true // whatever is on the target is read first
 	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
