@@ -35,6 +35,7 @@ type chunk struct {
 
 	from     int64 // the offset that was asked for
 	next     int64 // what is asked for behind it
+	unsure   bool  // from a new leader, which was not told what stands before
 	logStart int64 // of the source partition
 }
 

@@ -186,6 +186,10 @@ func (p *partition) fetched(e event) {
 	if p.foundAgain(e) {
 		return
 	}
+	if e.chunk.unsure && p.cut() {
+		p.dealtWith(e.chunk)
+		return
+	}
 	p.bounds = e.bounds
 	p.seenEnd = max(p.seenEnd, e.bounds.highWatermark, e.bounds.lastStable)
 	if p.end < 0 && p.flow.config.Once {
