@@ -79,7 +79,9 @@ func (p *partition) cut() bool {
 	}
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
-			p.reopen(detail, at)
+			if p.bookTail() {
+				p.reopen(detail, at, nil)
+			}
 			return true
 		}
 		p.dropAcceptance()
