@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"apograph/internal/mm2"
 	"apograph/ledger"
 )
 
@@ -39,6 +40,11 @@ func (f *Flow) checkIdentity() error {
 	if f.ledger == nil {
 		return nil
 	}
+	if scope := f.ledger.Scope(); len(scope.Topics) > 0 {
+		if former, err := mm2.ParseSelection(scope.Topics, scope.TopicsExclude); err == nil {
+			f.former = &former
+		}
+	}
 	id := f.ledger.Identity()
 	for _, x := range []struct{ what, ledger, flow string }{
 		{"source alias", id.SourceAlias, f.source.alias},
@@ -51,6 +57,15 @@ func (f *Flow) checkIdentity() error {
 		}
 	}
 	return nil
+}
+
+// wasInScope reports whether the run before was to copy a topic.
+func (f *Flow) wasInScope(name string) bool {
+	if f.former == nil {
+		return false
+	}
+	_, in := f.former.Match(name)
+	return in
 }
 
 // createLedger makes a new ledger, now that the flow is known to be able to run.
@@ -235,9 +250,11 @@ type seenBounds struct {
 func (f *Flow) sourceBounds(tps []topicPartition) map[topicPartition]seenBounds {
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
-	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	all := f.source.listAll(ctx, tps,
+		offsetQuery{replica: -1, timestamp: earliestOffset},
+		offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1},
+		offsetQuery{replica: -1, timestamp: latestOffset})
+	starts, stables, highs := all[0], all[1], all[2]
 	found := make(map[topicPartition]seenBounds, len(tps))
 	for _, tp := range tps {
 		start, stable, high := starts[tp], stables[tp], highs[tp]
@@ -286,6 +303,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
 		loss:     p.lossCause,
 	}
+	p.fresh.caughtUp = state.CaughtUpMillis
 	p.position.Store(f.ledger.End(c.pair.ID).Source)
 	if c.bounds != nil {
 		p.stable.Store(c.bounds.lastStable)
@@ -301,7 +319,7 @@ func (p *partition) learn(t traits) {
 	a := &p.asm
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
-	p.deletion = t.deletion
+	p.deletion, p.tombstones = t.deletion, t.tombstones
 	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 
