@@ -67,7 +67,7 @@ func TestTailThatCannotBeCompared(t *testing.T) {
 			pair := stored(t)
 			config := afterCrash(t, pair, func() { mustAppend(t, pair.Source.Bootstrap, numbered(10, 10)...) })
 			if name == "deleted" {
-				mustDelete(t, pair.Target, "t", 0, 15)
+				mustDelete(t, pair.Target, "t", 0, 20)
 			} else {
 				pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.Fetch, Topic: "t", Count: -1, Err: kerr.TopicAuthorizationFailed})
 			}
@@ -103,7 +103,7 @@ func TestSourceCutBelowTheBooks(t *testing.T) {
 					mustAppend(t, pair.Source.Bootstrap, numbered(100, again)...)
 				}
 				s := mustRun(t, config)
-				if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 14 {
+				if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 10 {
 					t.Errorf("summary %+v", s)
 				}
 				acceptTruncation(t, pair, config, again)

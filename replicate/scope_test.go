@@ -1,6 +1,8 @@
 package replicate_test
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -54,10 +56,47 @@ func TestPartitionAddedSinceFormat1(t *testing.T) {
 	wantTiles(t, mustComplete(t, pair, config), map[ledger.Tile]int64{ledger.Copied: 7})
 }
 
+// forgetCaughtUp writes a ledger anew, without the time when it was caught up.
+func forgetCaughtUp(t *testing.T, path string) {
+	t.Helper()
+	old := copyFile(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	from := kafkatest.OpenLedger(t, old, ledger.Options{ReadOnly: true})
+	to, err := ledger.Create(path, from.Identity(), ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for _, p := range from.Pairs() {
+		id := p.ID
+		p.ID = 0
+		ids, err := to.OpenPairs([]ledger.Pair{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range from.Entries(id, 0) {
+			if err := errors.Join(err, to.Append(ids[0], e)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := from.State(id)
+		state.CaughtUpMillis = -1
+		if err := to.SetState(ids[0], state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := to.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // backToFormat1 makes a ledger what one of the first format is: without the
-// buckets, and the one key, that came later.
+// buckets, the key, and the time that came later.
 func backToFormat1(t *testing.T, path string) {
 	t.Helper()
+	forgetCaughtUp(t, path)
 	old, err := bbolt.Open("../testdata/ledgers/formats/1.ledger", 0o400, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -248,4 +287,25 @@ func TestLostWasLastKnownBeforeItWent(t *testing.T) {
 		t.Errorf("entry %+v, %v; want [5, 8) lost, last known at %d", e, err, began.UnixMilli())
 	}
 	l.end()
+}
+
+// TestPartitionsAddedBeforeTheFirstBook: the flow was to copy a topic, and could
+// not make it on the target. What the topic was given since is new, and what is
+// gone of it is lost.
+func TestPartitionsAddedBeforeTheFirstBook(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, on("t", 0, 0, 7)...)
+	mustDelete(t, pair.Source, "t", 0, 3)
+	refusal := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.CreateTopics, Count: -1, Err: kerr.TopicAuthorizationFailed})
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	refusal.Remove()
+	mustGrow(t, pair.Source, "t", 2)
+	mustAppend(t, pair.Source.Bootstrap, on("t", 1, 0, 7)...)
+	mustDelete(t, pair.Source, "t", 1, 4)
+	s := mustRun(t, config)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: 3, ledger.Lost: 4, ledger.Copied: 7})
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
 }
