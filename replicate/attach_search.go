@@ -1,0 +1,479 @@
+package replicate
+
+const (
+	// attachRun is how many records in a row are looked at to tell whether a
+	// place fits.
+	attachRun = 64
+
+	// attachRivals is how far ahead a second place for the same record is
+	// looked for.
+	attachRivals = 4096
+)
+
+// search finds the source's next record among what the target holds next, and
+// explains what stands in front of it.
+func (a *aligner) search() error {
+	at, err := a.place()
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		return a.lacking()
+	}
+	t := a.target.runs[at]
+	if !a.known(&t) && len(a.next) > 0 {
+		if err := a.takeover(at); err != nil {
+			return err
+		}
+	}
+	for range at {
+		skipped := &a.target.runs[0]
+		if a.follows(skipped, t.producer) {
+			err = a.orphan(skipped)
+		} else {
+			err = a.other(skipped)
+		}
+		if err != nil {
+			return err
+		}
+		a.target.pop(1)
+	}
+	return a.match()
+}
+
+// follows reports whether t is the copier's, with a number that is new, if the
+// given producer is.
+func (a *aligner) follows(t *targetRun, producer producerKey) bool {
+	return t.ours() && !a.old(t) && (a.known(t) || t.producer == producer)
+}
+
+// place returns the run of the target that is the source's next record, -1 if
+// there is none. Between two records of the source that stand side by side the
+// copier wrote nothing else.
+func (a *aligner) place() (int, error) {
+	var fits []int
+	s := a.source.records[0]
+	passed, limit := int64(0), attachWindow
+	a.scanned = 0
+	for i := 0; i < limit && passed <= s.absent; i++ {
+		a.scanned = i
+		t, err := a.target.peek(i)
+		if err != nil {
+			return -1, err
+		}
+		if t == nil || t.gone && !a.old(t) {
+			break // what was there cannot be compared
+		}
+		if !t.record() || a.old(t) {
+			continue
+		}
+		if t.hash == s.hash && a.between(i) <= s.absent {
+			if fits = append(fits, i); len(fits) == 1 {
+				limit = min(limit, i+attachRivals)
+			}
+		}
+		if a.known(t) {
+			passed++
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return -1, nil
+	case 1:
+		return fits[0], nil
+	}
+	return a.choose(fits)
+}
+
+// between counts the records in front of run i that are the copier's if run i
+// is.
+func (a *aligner) between(i int) (n int64) {
+	for j := range a.target.runs[:i] {
+		if a.follows(&a.target.runs[j], a.target.runs[i].producer) {
+			n += a.target.runs[j].n
+		}
+	}
+	return n
+}
+
+// choose returns the one of several equal records that fits what follows.
+func (a *aligner) choose(fits []int) (int, error) {
+	var good []int
+	for _, at := range fits {
+		ok, err := a.leads(at)
+		if err != nil {
+			return -1, err
+		}
+		if ok {
+			good = append(good, at)
+		}
+	}
+	switch len(good) {
+	case 0:
+		return fits[0], nil // what follows will tell
+	case 1:
+		return good[0], nil
+	}
+	return -1, undecided("source offset %d equals target offsets %d and %d, and so does what follows",
+		a.source.records[0].offset, a.target.runs[good[0]].offset, a.target.runs[good[1]].offset)
+}
+
+// leads reports whether the next records of the source can follow on the target,
+// if the first of them is run at. Where several places are possible, all are
+// followed.
+func (a *aligner) leads(at int) (bool, error) {
+	places := map[int]bool{at: true}
+	for k := 1; k < attachRun; k++ {
+		s, err := a.source.peek(k)
+		if err != nil || s == nil {
+			return true, err
+		}
+		want := *s
+		next := map[int]bool{}
+		for from := range places {
+			open, err := a.successors(from, &want, next)
+			if err != nil || open {
+				return true, err
+			}
+		}
+		if len(next) == 0 {
+			return false, nil
+		}
+		places = next
+	}
+	return true, nil
+}
+
+// successors adds the places behind run from where want can be. It reports
+// whether it may be somewhere that cannot be looked at.
+func (a *aligner) successors(from int, want *sourceRecord, places map[int]bool) (open bool, err error) {
+	passed := int64(0)
+	for i := from + 1; passed <= want.absent && i-from < attachRivals; i++ {
+		t, err := a.target.peek(i)
+		if err != nil || t == nil || t.gone {
+			return true, err
+		}
+		if !t.record() || a.old(t) {
+			continue
+		}
+		if t.hash == want.hash {
+			places[i] = true
+		}
+		passed++
+	}
+	return false, nil
+}
+
+// takeover refuses run at, the first of a producer that is not known yet, if it
+// can as well be what repeats records that were matched before.
+func (a *aligner) takeover(at int) error {
+	first := a.target.runs[at]
+	from := a.recent.find(first.hash)
+	for n := 0; from >= 0; n++ {
+		t, err := a.target.peek(at + n)
+		if err != nil {
+			return err
+		}
+		r := a.recent.get(from + n)
+		if n == attachRun || t == nil || t.producer != first.producer || t.gone || r == nil {
+			return undecided("target offset %d on, of producer id %d, may be new copies or second ones: the records are the same as those of source offset %d on",
+				first.offset, first.producer.id, a.recent.get(from).offset)
+		}
+		if r.hash != t.hash {
+			return nil
+		}
+	}
+	return nil
+}
+
+// lacking explains what the target holds next, where that is no copy of the
+// source's next record.
+func (a *aligner) lacking() error {
+	for n := 0; n == 0 || n < a.scanned; n++ {
+		t := a.target.runs[0]
+		switch {
+		case a.follows(&t, stranger):
+			if n > 0 {
+				return nil
+			}
+			return a.leftover()
+		case t.gone && !a.old(&t):
+			return nil
+		case t.record() && !a.old(&t) && t.producer != a.passed:
+			if err := a.missing(&t); err != nil {
+				return err
+			}
+		}
+		if err := a.pass(1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing returns an error if t is a later record of the source: then the
+// target lacks those before it.
+func (a *aligner) missing(t *targetRun) error {
+	for k := 1; k < attachWindow; k++ {
+		s, err := a.source.peek(k)
+		if err != nil || s == nil {
+			return err
+		}
+		if s.hash != t.hash {
+			continue
+		}
+		if ok, err := a.goesOn(0, k); err != nil || !ok {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		return a.lacks(k, t)
+	}
+	return nil
+}
+
+// lacks is the error that the target does not have the source's next k records,
+// though it has the one behind them.
+func (a *aligner) lacks(k int, t *targetRun) error {
+	first, last := a.source.records[0].offset, a.source.records[k-1].offset
+	return misaligned("the target lacks %d records, source offsets [%d, %d): target offset %d holds source offset %d",
+		k, first, last+1, t.offset, a.source.records[k].offset)
+}
+
+// goesOn reports whether the target from run i on and the source from record k
+// on hold the same for as long as can be told, up to attachRun records.
+func (a *aligner) goesOn(i, k int) (bool, error) {
+	first := a.target.runs[i].producer
+	for n := range attachRun {
+		t, err := a.target.peek(i + n)
+		if err != nil {
+			return false, err
+		}
+		s, err := a.source.peek(k + n)
+		if err != nil {
+			return false, err
+		}
+		if s == nil || t == nil || t.gone || t.producer != first || n > 0 && s.absent > 0 {
+			break
+		}
+		if t.hash != s.hash {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// leftover explains a record of the copier's that is not what the source has
+// next, nor later: the source has lost it, if it has lost one there.
+func (a *aligner) leftover() error {
+	t, s := a.target.runs[0], &a.source.records[0]
+	if err := a.missing(&t); err != nil {
+		return err
+	}
+	hidden, n := false, int64(0) // what follows cannot be compared, or there is nothing
+	for i := 0; n <= s.absent && !hidden; i++ {
+		t, err := a.target.peek(i)
+		if err != nil {
+			return err
+		}
+		switch {
+		case t == nil || t.gone && !a.old(t):
+			hidden = true
+		case a.follows(t, stranger):
+			n += t.n
+		}
+	}
+	if s = &a.source.records[0]; hidden && s.absent > 0 {
+		s.absent--
+		err := a.orphan(&t)
+		a.target.pop(1)
+		return err
+	}
+	if len(a.target.runs) > 1 && len(a.source.records) > 1 {
+		if same, err := a.goesOn(1, 1); err != nil || same {
+			return firstOf(err, misaligned("target offset %d holds another record than source offset %d; what follows is the same", t.offset, s.offset))
+		}
+	}
+	return misaligned("target offset %d was written by the copier, and is not what the source has from offset %d on", t.offset, s.offset)
+}
+
+func firstOf(err error, other *alignError) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// orphans explains all that is left of the target: nothing of it is what the
+// source has next.
+func (a *aligner) orphans() error {
+	for {
+		t, err := a.target.peek(0)
+		if err != nil || t == nil {
+			return err
+		}
+		if a.follows(t, stranger) {
+			a.counts.tail += t.n
+			err = a.orphan(t)
+		} else {
+			err = a.other(t)
+		}
+		if err != nil {
+			return err
+		}
+		a.target.pop(1)
+	}
+}
+
+// places explains a run of the copier's of which the target has no more than
+// the places: it was the source's next records, or some that the source has lost
+// as well.
+func (a *aligner) places(producer producerKey) error {
+	gone, next, err := a.goneAhead(producer)
+	if err != nil {
+		return err
+	}
+	records, err := a.placesOf(gone, next)
+	if err != nil {
+		return err
+	}
+	lost := gone - records
+	for records+lost > 0 {
+		t, err := a.target.peek(0)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !t.gone || !a.follows(t, producer):
+			err = a.pass(1)
+		case lost > 0:
+			a.target.split(0, t.offset+lost)
+			t := a.target.runs[0]
+			lost -= t.n
+			err = a.orphan(&t)
+			a.target.pop(1)
+		default:
+			records--
+			err = a.match()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goneAhead counts the places up to the next record of the copier's that is
+// there, and returns its run; -1 if there is none.
+func (a *aligner) goneAhead(producer producerKey) (gone int64, next int, err error) {
+	for i := 0; i < attachWindow; i++ {
+		t, err := a.target.peek(i)
+		if err != nil {
+			return 0, -1, err
+		}
+		if t == nil {
+			break
+		}
+		switch {
+		case !a.follows(t, producer):
+		case t.gone:
+			gone += t.n
+		default:
+			return gone, i, nil
+		}
+	}
+	return gone, -1, nil
+}
+
+// placesOf returns how many records of the source stood in so many places in
+// front of run next.
+func (a *aligner) placesOf(gone int64, next int) (int64, error) {
+	absent := int64(0)
+	found := int64(-1)
+	for k := int64(0); k <= gone && k < attachWindow; k++ {
+		s, err := a.source.peek(int(k))
+		if err != nil {
+			return 0, err
+		}
+		if s == nil {
+			if next < 0 || found < 0 {
+				found = k // all that there is
+			}
+			break
+		}
+		absent += s.absent
+		if next < 0 || a.target.runs[next].hash != s.hash || gone-k > absent {
+			continue
+		}
+		ok, err := a.goesOn(next, int(k))
+		if err != nil {
+			return 0, err
+		}
+		if ok && found >= 0 && k != found {
+			return 0, undecided("target offset %d may be source offset %d or another one that is equal", a.target.runs[next].offset, s.offset)
+		}
+		if ok {
+			found = k
+		}
+	}
+	switch {
+	case found >= 0:
+		return found, nil
+	case next < 0 || gone > attachWindow:
+		return min(gone, attachWindow/2), nil
+	}
+	return 0, a.unplaced(gone, next)
+}
+
+// unplaced is the error that run next of the target has no partner where the
+// places in front of it leave it one.
+func (a *aligner) unplaced(gone int64, next int) error {
+	t := a.target.runs[next]
+	for k := int(gone) + 1; k < attachWindow; k++ {
+		s, err := a.source.peek(k)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			break
+		}
+		if s.hash == t.hash {
+			return misaligned("the target lacks records between source offsets %d and %d: its log has only %d places for them in front of target offset %d",
+				a.source.records[0].offset, s.offset, gone, t.offset)
+		}
+	}
+	return misaligned("target offset %d was written by the copier, and is not what the source has from offset %d on", t.offset, a.source.records[0].offset)
+}
+
+// unknownPlaces explains places of a producer that is not known to be the
+// copier's: it is, if its next record that is there is the source's.
+func (a *aligner) unknownPlaces(producer producerKey) error {
+	var next *targetRun
+	for i := 1; i < attachWindow; i++ {
+		t, err := a.target.peek(i)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			break
+		}
+		if t.producer == producer && !t.gone {
+			next = &targetRun{hash: t.hash}
+			break
+		}
+	}
+	for k := 0; next != nil && k < attachWindow; k++ {
+		s, err := a.source.peek(k)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			break
+		}
+		if s.hash == next.hash {
+			return a.places(producer)
+		}
+	}
+	return a.pass(1)
+}
