@@ -33,6 +33,7 @@ type aligner struct {
 	fronted  int64             // orphans in front of the first match
 	scanned  int               // runs among which the source's next record was not found
 	passed   producerKey       // of the run that was passed over last
+	inexact  bool              // not every record of the source follows from the one before
 	ours     func(t targetRun) // each record of the copier's that is there, in order; may be nil
 	counts   attachCounts
 }
@@ -44,6 +45,10 @@ type anchor struct {
 	producer       producerKey
 	sequence       int32
 	room           int64 // source offsets below, that have no record any more
+
+	// skipped are the records of the source below the anchor, by hash, as far
+	// as they are known.
+	skipped map[uint64]bool
 }
 
 // An attachSink takes books. Its functions may be nil.
@@ -134,7 +139,7 @@ func (a *aligner) step(t *targetRun, s *sourceRecord) error {
 	switch {
 	case !t.ours():
 		return a.pass(1)
-	case a.old(t):
+	case t.again:
 		return a.pass(1)
 	case s == nil:
 		return a.orphans()
@@ -142,17 +147,10 @@ func (a *aligner) step(t *targetRun, s *sourceRecord) error {
 		return a.unknownPlaces(t.producer)
 	case t.gone:
 		return a.places(t.producer)
-	case t.hash == s.hash && s.absent == 0 && a.known(t):
+	case t.hash == s.hash && s.absent == 0 && (a.known(t) || t.offset == a.anchor.target):
 		return a.match()
 	}
 	return a.search()
-}
-
-// old reports whether t has a number that its producer, which is the copier's,
-// has used before.
-func (a *aligner) old(t *targetRun) bool {
-	next, known := a.next[t.producer]
-	return known && distance(t.sequence, next) < 0
 }
 
 // known reports whether t's producer is known to be the copier's.
@@ -170,10 +168,13 @@ func (a *aligner) beforeAnchor() error {
 		}
 		a.target.split(0, a.anchor.target)
 		t, _ = a.target.peek(0)
-		if t.producer == a.anchor.producer && !a.old(t) && distance(t.sequence, a.anchor.sequence) < 0 {
+		if t.producer == a.anchor.producer && !t.again && distance(t.sequence, a.anchor.sequence) < 0 {
 			if a.fronted += t.n; a.fronted > a.anchor.room {
 				return misaligned("target offset %d was written by the copier in front of source offset %d, and there is no room on the source for it",
 					t.offset, a.anchor.source)
+			}
+			if t.record() && a.anchor.skipped[t.hash] {
+				return undecided("target offset %d equals a record that the source has in front of offset %d", t.offset, a.anchor.source)
 			}
 			err = a.orphan(t)
 		} else {
@@ -203,6 +204,7 @@ func (a *aligner) match() error {
 	if t.gone {
 		a.counts.byPlace++
 	}
+	a.inexact = a.inexact || s.absent > 0 || t.gone
 	a.counts.copied++
 	a.target.split(0, t.offset+1)
 	a.target.pop(1)
@@ -229,10 +231,11 @@ func (a *aligner) pass(n int) error {
 // other books a run that is no copy: a second one, or somebody else's.
 func (a *aligner) other(t *targetRun) error {
 	switch {
-	case t.ours() && a.old(t):
+	case t.again && a.known(t):
 		return a.repeated(t)
 	case t.record():
-		if again := a.recent.again(t.hash); again != nil {
+		a.inexact = true
+		if again := a.recent.again(t.hash); again != nil && again.offset >= 0 {
 			return a.duplicate(t, again.offset)
 		}
 	}
@@ -280,6 +283,7 @@ func (a *aligner) orphan(t *targetRun) error {
 	}
 	a.next[t.producer] = advance(t.sequence, t.n)
 	a.counts.orphans += t.n
+	a.inexact = true
 	if t.gone {
 		a.counts.byPlace += t.n
 	} else {
@@ -436,7 +440,17 @@ func (a *aligner) flush() error {
 // finish books what is at hand at the target's end.
 func (a *aligner) finish() error {
 	if !a.open {
-		return misaligned("nothing on the target is a copy of what the source has")
+		return errNothingMatches
 	}
 	return a.flush()
+}
+
+// doubtful returns an error if what was found rests on the content of records
+// alone, and content tells little: many records have that of another one.
+func (a *aligner) doubtful() error {
+	r := &a.source.repeats
+	if !a.inexact || !r.much() {
+		return nil
+	}
+	return undecided("%d of %d records of the source have the content of another one, and the rest of the evidence is gone or was written over", r.repeat, r.records)
 }

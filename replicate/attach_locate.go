@@ -29,7 +29,7 @@ type beginning struct {
 // certain reports whether the beginning needs no further proof: both logs begin
 // with their first record, and it is the same.
 func (b *beginning) certain(s *attachSides) bool {
-	return s.logStart == 0 && b.skipped == 0 && b.anchor.sequence == 0 && b.anchor.room == 0
+	return s.logStart == 0 && s.targetStart == 0 && b.skipped == 0 && b.anchor.sequence == 0 && b.anchor.room == 0
 }
 
 // A sighting is a record of one side that was also seen on the other.
@@ -45,16 +45,18 @@ type sighting struct {
 // another source offset.
 func (x *sighting) possible() bool { return x.record.offset >= int64(x.run.sequence) }
 
-// A headIndex finds records of the first attachWindow of one side by hash: the
-// first of each.
+// maxEqual bounds how many places of the same record an index knows.
+const maxEqual = 256
+
+// A headIndex finds records of the first attachWindow of one side by hash.
 type headIndex struct {
 	records []sighting
-	byHash  map[uint64]int
+	byHash  map[uint64][]int
 }
 
 func (h *headIndex) add(hash uint64, x sighting) {
-	if _, ok := h.byHash[hash]; !ok {
-		h.byHash[hash] = len(h.records)
+	if at := h.byHash[hash]; len(at) < maxEqual {
+		h.byHash[hash] = append(at, len(h.records))
 	}
 	h.records = append(h.records, x)
 }
@@ -79,7 +81,7 @@ func (s *attachSides) locate() (beginning, error) {
 	defer stopTarget()
 	l := &locator{
 		source: &sourceWindow{read: nextSource}, target: newTargetWindow(nextTarget, s.targetStart, s.targetEnd),
-		sources: headIndex{byHash: map[uint64]int{}}, targets: headIndex{byHash: map[uint64]int{}},
+		sources: headIndex{byHash: map[uint64][]int{}}, targets: headIndex{byHash: map[uint64][]int{}},
 	}
 	found, err := l.search()
 	if err != nil {
@@ -117,7 +119,7 @@ func (l *locator) readSource() (bool, error) {
 			return n > 0, err
 		}
 		x := sighting{record: *r, skipped: l.skipped}
-		if i, ok := l.targets.byHash[r.hash]; ok {
+		for _, i := range l.targets.byHash[r.hash] {
 			seen := l.targets.records[i]
 			if x.run, x.gone = seen.run, seen.gone; x.possible() {
 				l.found = &x
@@ -141,17 +143,17 @@ func (l *locator) readTarget() (bool, error) {
 		if err != nil || t == nil {
 			return n > 0, err
 		}
-		if !t.record() || t.producer != l.last.producer || t.offset != l.last.offset+l.last.n {
+		if !l.last.gone || l.last.producer != t.producer || t.offset != l.last.offset+l.last.n {
 			l.gone = 0
-			if l.last.gone && l.last.producer == t.producer && t.offset == l.last.offset+l.last.n {
-				l.gone = l.last.n
-			}
+		}
+		if t.gone {
+			l.gone += t.n
 		}
 		l.last = *t
 		if t.record() {
 			x := sighting{run: *t, gone: l.gone}
 			l.gone = 0
-			if i, ok := l.sources.byHash[t.hash]; ok {
+			for _, i := range l.sources.byHash[t.hash] {
 				seen := l.sources.records[i]
 				if x.record, x.skipped = seen.record, seen.skipped; x.possible() {
 					l.found = &x
@@ -180,6 +182,12 @@ func (l *locator) beginningAt(x *sighting, logStart int64) beginning {
 		b.anchor.sequence = advance(b.anchor.sequence, -n)
 	}
 	b.anchor.room = b.anchor.source - b.skipped
+	if b.skipped > 0 {
+		b.anchor.skipped = map[uint64]bool{}
+		for _, x := range l.sources.records[:min(b.skipped, int64(len(l.sources.records)))] {
+			b.anchor.skipped[x.record.hash] = true
+		}
+	}
 	if b.start = logStart; b.skipped > 0 {
 		b.start = b.anchor.source
 	}
@@ -361,11 +369,14 @@ func (s *attachSides) attempt(at anchor, start int64, sink attachSink, watch *ri
 	a := newAligner(source, newTargetWindow(nextTarget, s.targetStart, s.targetEnd), at,
 		ledger.Position{Source: start, Target: s.targetStart}, sink)
 	if watch != nil {
-		source.seen, a.ours = watch.sawSource, watch.sawTarget
+		source.seen, a.ours, a.inexact = watch.sawSource, watch.sawTarget, true
 	}
 	err := a.align()
 	if err == nil && watch != nil {
 		err = drain(source)
+	}
+	if err == nil {
+		err = a.doubtful()
 	}
 	return alignment{a.counts, a.position}, err
 }

@@ -22,6 +22,7 @@ func (a *aligner) search() error {
 	}
 	t := a.target.runs[at]
 	if !a.known(&t) && len(a.next) > 0 {
+		a.inexact = true
 		if err := a.takeover(at); err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (a *aligner) search() error {
 // follows reports whether t is the copier's, with a number that is new, if the
 // given producer is.
 func (a *aligner) follows(t *targetRun, producer producerKey) bool {
-	return t.ours() && !a.old(t) && (a.known(t) || t.producer == producer)
+	return t.ours() && !t.again && (a.known(t) || t.producer == producer)
 }
 
 // place returns the run of the target that is the source's next record, -1 if
@@ -52,7 +53,7 @@ func (a *aligner) follows(t *targetRun, producer producerKey) bool {
 // copier wrote nothing else.
 func (a *aligner) place() (int, error) {
 	var fits []int
-	s := a.source.records[0]
+	s, ended := a.source.records[0], false
 	passed, limit := int64(0), attachWindow
 	a.scanned = 0
 	for i := 0; i < limit && passed <= s.absent; i++ {
@@ -61,10 +62,11 @@ func (a *aligner) place() (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		if t == nil || t.gone && !a.old(t) {
-			break // what was there cannot be compared
+		if t == nil || t.gone && !t.again {
+			ended = true // or what was there cannot be compared
+			break
 		}
-		if !t.record() || a.old(t) {
+		if !t.record() || t.again {
 			continue
 		}
 		if t.hash == s.hash && a.between(i) <= s.absent {
@@ -80,9 +82,35 @@ func (a *aligner) place() (int, error) {
 	case 0:
 		return -1, nil
 	case 1:
+		if ended && s.absent > 0 {
+			return fits[0], a.distinct(fits[0])
+		}
 		return fits[0], nil
 	}
 	return a.choose(fits)
+}
+
+// distinct refuses run at as the source's next record if it may as well be one
+// that the source has lost, as the same content comes more than once: all that
+// follows on the target could be lost then.
+func (a *aligner) distinct(at int) error {
+	hash := a.target.runs[at].hash
+	again := a.recent.find(hash) >= 0
+	for k := 1; k < attachRun && !again; k++ {
+		s, err := a.source.peek(k)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			break
+		}
+		again = s.hash == hash
+	}
+	if !again {
+		return nil
+	}
+	return undecided("target offset %d may be source offset %d, or an equal record that the source does not have any more",
+		a.target.runs[at].offset, a.source.records[0].offset)
 }
 
 // between counts the records in front of run i that are the copier's if run i
@@ -147,19 +175,21 @@ func (a *aligner) leads(at int) (bool, error) {
 // successors adds the places behind run from where want can be. It reports
 // whether it may be somewhere that cannot be looked at.
 func (a *aligner) successors(from int, want *sourceRecord, places map[int]bool) (open bool, err error) {
-	passed := int64(0)
+	passed, first := int64(0), a.target.runs[from].producer
 	for i := from + 1; passed <= want.absent && i-from < attachRivals; i++ {
 		t, err := a.target.peek(i)
 		if err != nil || t == nil || t.gone {
 			return true, err
 		}
-		if !t.record() || a.old(t) {
+		if !t.record() || t.again {
 			continue
 		}
 		if t.hash == want.hash {
 			places[i] = true
 		}
-		passed++
+		if a.known(t) || t.producer == first {
+			passed++
+		}
 	}
 	return false, nil
 }
@@ -197,9 +227,9 @@ func (a *aligner) lacking() error {
 				return nil
 			}
 			return a.leftover()
-		case t.gone && !a.old(&t):
+		case t.gone && !t.again:
 			return nil
-		case t.record() && !a.old(&t) && t.producer != a.passed:
+		case t.record() && !t.again && t.producer != a.passed:
 			if err := a.missing(&t); err != nil {
 				return err
 			}
@@ -237,8 +267,11 @@ func (a *aligner) missing(t *targetRun) error {
 // though it has the one behind them.
 func (a *aligner) lacks(k int, t *targetRun) error {
 	first, last := a.source.records[0].offset, a.source.records[k-1].offset
-	return misaligned("the target lacks %d records, source offsets [%d, %d): target offset %d holds source offset %d",
-		k, first, last+1, t.offset, a.source.records[k].offset)
+	if k == 1 {
+		return misaligned("the target lacks source offset %d: target offset %d holds source offset %d", first, t.offset, a.source.records[k].offset)
+	}
+	return misaligned("the target lacks source offsets [%d, %d), %d records: target offset %d holds source offset %d",
+		first, last+1, k, t.offset, a.source.records[k].offset)
 }
 
 // goesOn reports whether the target from run i on and the source from record k
@@ -278,7 +311,7 @@ func (a *aligner) leftover() error {
 			return err
 		}
 		switch {
-		case t == nil || t.gone && !a.old(t):
+		case t == nil || t.gone && !t.again:
 			hidden = true
 		case a.follows(t, stranger):
 			n += t.n
@@ -326,104 +359,151 @@ func (a *aligner) orphans() error {
 	}
 }
 
+// A placing says what the next places of the copier's held, up to a record that
+// is there.
+type placing struct {
+	gone    int64 // places
+	seen    int64 // records of the copier's between them, which the source has lost
+	records int64 // of the source, that stood in the places; the others it has lost
+	next    int   // the run behind; -1: there is none
+
+	producer producerKey // that is the copier's, beside those that are known
+}
+
 // places explains a run of the copier's of which the target has no more than
 // the places: it was the source's next records, or some that the source has lost
 // as well.
 func (a *aligner) places(producer producerKey) error {
-	gone, next, err := a.goneAhead(producer)
+	p, err := a.placing(producer)
 	if err != nil {
 		return err
 	}
-	records, err := a.placesOf(gone, next)
-	if err != nil {
-		return err
-	}
-	lost := gone - records
-	for records+lost > 0 {
+	lost := p.gone - p.records
+	for lost+p.records+p.seen > 0 {
 		t, err := a.target.peek(0)
 		if err != nil {
 			return err
 		}
 		switch {
-		case !t.gone || !a.follows(t, producer):
+		case !a.follows(t, producer) && !a.follows(t, p.producer):
 			err = a.pass(1)
+		case !t.gone:
+			p.seen--
+			err = a.orphanFirst(t.n)
 		case lost > 0:
-			a.target.split(0, t.offset+lost)
-			t := a.target.runs[0]
-			lost -= t.n
-			err = a.orphan(&t)
-			a.target.pop(1)
+			n := min(lost, t.n)
+			lost -= n
+			err = a.orphanFirst(n)
 		default:
-			records--
+			p.records--
 			err = a.match()
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if p.next >= 0 {
+		a.source.records[0].absent = 0 // all that stood in front of it is explained
+	}
 	return nil
 }
 
-// goneAhead counts the places up to the next record of the copier's that is
-// there, and returns its run; -1 if there is none.
-func (a *aligner) goneAhead(producer producerKey) (gone int64, next int, err error) {
+// orphanFirst books the target's next n offsets, of one run, as the copier's
+// without a source.
+func (a *aligner) orphanFirst(n int64) error {
+	a.target.split(0, a.target.runs[0].offset+n)
+	t := a.target.runs[0]
+	a.target.pop(1)
+	return a.orphan(&t)
+}
+
+// placing finds the next record of the copier's that the source still has, and
+// what must have stood in front of it.
+func (a *aligner) placing(producer producerKey) (placing, error) {
+	p := placing{next: -1, producer: producer}
+	begun := map[producerKey]int64{} // records of producers that are not known, if they are the copier's
 	for i := 0; i < attachWindow; i++ {
 		t, err := a.target.peek(i)
 		if err != nil {
-			return 0, -1, err
+			return p, err
 		}
 		if t == nil {
 			break
 		}
+		mine := a.follows(t, producer)
 		switch {
-		case !a.follows(t, producer):
+		case t.again || !t.ours() || t.gone && !mine:
+			continue
 		case t.gone:
-			gone += t.n
-		default:
-			return gone, i, nil
+			p.gone += t.n
+			continue
+		}
+		seen := p.seen
+		if !mine {
+			seen += begun[t.producer]
+			begun[t.producer]++
+		}
+		records, room, err := a.placesOf(p.gone, seen, i)
+		if records >= 0 || err != nil {
+			p.records, p.seen, p.next = records, seen, i
+			if !mine {
+				p.producer = t.producer
+			}
+			return p, err
+		}
+		if !mine {
+			continue
+		}
+		if p.seen++; p.seen > room {
+			if p.gone > attachWindow {
+				break // the source has more of it than can be read ahead
+			}
+			return p, a.unplaced(p.gone, i)
 		}
 	}
-	return gone, -1, nil
+	available, err := a.available(min(p.gone, attachWindow/2))
+	if p.records, p.seen = available, 0; available > 0 {
+		p.gone = available
+	}
+	return p, err
 }
 
-// placesOf returns how many records of the source stood in so many places in
-// front of run next.
-func (a *aligner) placesOf(gone int64, next int) (int64, error) {
-	absent := int64(0)
-	found := int64(-1)
+// available returns how many of the source's next n records there are.
+func (a *aligner) available(n int64) (int64, error) {
+	for k := range n {
+		if s, err := a.source.peek(int(k)); err != nil || s == nil {
+			return k, err
+		}
+	}
+	return n, nil
+}
+
+// placesOf returns how many records of the source stood in the places in front
+// of run next, -1 if run next cannot be one of the source's next records; and
+// how many records the source has lost there.
+func (a *aligner) placesOf(gone, seen int64, next int) (found, room int64, err error) {
+	found = -1
 	for k := int64(0); k <= gone && k < attachWindow; k++ {
 		s, err := a.source.peek(int(k))
-		if err != nil {
-			return 0, err
+		if err != nil || s == nil {
+			return found, room, err
 		}
-		if s == nil {
-			if next < 0 || found < 0 {
-				found = k // all that there is
-			}
-			break
-		}
-		absent += s.absent
-		if next < 0 || a.target.runs[next].hash != s.hash || gone-k > absent {
+		room += s.absent
+		if a.target.runs[next].hash != s.hash || gone-k+seen > room {
 			continue
 		}
 		ok, err := a.goesOn(next, int(k))
 		if err != nil {
-			return 0, err
+			return -1, room, err
 		}
-		if ok && found >= 0 && k != found {
-			return 0, undecided("target offset %d may be source offset %d or another one that is equal", a.target.runs[next].offset, s.offset)
+		if ok && found >= 0 {
+			return -1, room, undecided("target offset %d may be source offset %d or another one that is equal", a.target.runs[next].offset, s.offset)
 		}
 		if ok {
 			found = k
 		}
 	}
-	switch {
-	case found >= 0:
-		return found, nil
-	case next < 0 || gone > attachWindow:
-		return min(gone, attachWindow/2), nil
-	}
-	return 0, a.unplaced(gone, next)
+	return found, room, nil
 }
 
 // unplaced is the error that run next of the target has no partner where the

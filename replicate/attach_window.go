@@ -58,6 +58,7 @@ type targetRun struct {
 	sequence int32 // of the first; of a stranger's it means nothing
 	gone     bool  // a copier's, and not in the log any more
 	open     bool  // a hole, and whose it was is not known yet
+	again    bool  // its producer has used the number before
 }
 
 // ours reports whether a copier may have written r.
@@ -146,9 +147,11 @@ func (w *targetWindow) fill() error {
 	}
 	if b.producer != stranger {
 		w.resolve(b)
-		w.expected[b.producer] = b.number(b.next)
 	}
 	w.take(b)
+	if next, known := w.expected[b.producer]; b.producer != stranger && (!known || distance(b.number(b.next), next) > 0) {
+		w.expected[b.producer] = b.number(b.next)
+	}
 	return nil
 }
 
@@ -215,7 +218,9 @@ func (w *targetWindow) take(b *targetBatch) {
 			continue
 		}
 		w.place(b, r.offset)
-		w.runs = append(w.runs, targetRun{offset: r.offset, n: 1, hash: r.hash, producer: b.producer, sequence: b.number(r.offset)})
+		w.runs = append(w.runs, targetRun{
+			offset: r.offset, n: 1, hash: r.hash, producer: b.producer, sequence: b.number(r.offset), again: w.used(b, r.offset),
+		})
 		w.at = r.offset + 1
 	}
 	w.place(b, b.next)
@@ -227,9 +232,15 @@ func (w *targetWindow) place(b *targetBatch, end int64) {
 		return
 	}
 	w.runs = append(w.runs, targetRun{
-		offset: w.at, n: end - w.at, producer: b.producer, sequence: b.number(w.at), gone: b.producer != stranger,
+		offset: w.at, n: end - w.at, producer: b.producer, sequence: b.number(w.at), gone: b.producer != stranger, again: w.used(b, w.at),
 	})
 	w.at = end
+}
+
+// used reports whether the number of an offset of b was used before.
+func (w *targetWindow) used(b *targetBatch, offset int64) bool {
+	next, known := w.expected[b.producer]
+	return known && distance(b.number(offset), next) < 0
 }
 
 // A sourceRecord is one record of the source, and what stands in front of it.
@@ -249,6 +260,7 @@ type sourceWindow struct {
 	absent  int64
 	before  []*unit
 	seen    func(r recordInfo) // each record, once; may be nil
+	repeats repetition
 }
 
 // peek returns record i, nil behind the end. The pointer is good until the
@@ -287,9 +299,34 @@ func (w *sourceWindow) take(u *unit) {
 		r := sourceRecord{recordInfo: u.infos[i], absent: w.absent + compactedBefore(u, i), before: w.before, unit: u, index: i}
 		w.absent, w.before = 0, nil
 		w.records = append(w.records, r)
+		w.repeats.note(r.hash)
 		if w.seen != nil {
 			w.seen(r.recordInfo)
 		}
 	}
 	w.absent = trailingGap(u)
 }
+
+// A repetition tells how often the same content comes again. It remembers one
+// hash for each of its places.
+type repetition struct {
+	places          []uint64
+	records, repeat int64
+}
+
+// note counts a record.
+func (r *repetition) note(hash uint64) {
+	if r.places == nil {
+		r.places = make([]uint64, attachWindow)
+	}
+	r.records++
+	at := &r.places[hash%attachWindow]
+	if *at == hash {
+		r.repeat++
+	}
+	*at = hash
+}
+
+// much reports whether so many records repeat others that content alone does
+// not tell which one is which.
+func (r *repetition) much() bool { return r.repeat*4 >= r.records && r.repeat > 0 }
