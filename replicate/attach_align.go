@@ -46,6 +46,8 @@ type anchor struct {
 	sequence       int32
 	room           int64 // source offsets below, that have no record any more
 
+	open bool // what stands there need not be the same record: the first one may be gone
+
 	// skipped are the records of the source below the anchor, by hash, as far
 	// as they are known.
 	skipped map[uint64]bool
@@ -108,7 +110,7 @@ func (a *aligner) align() error {
 	}
 	if s, err := a.source.peek(0); err != nil {
 		return err
-	} else if s != nil {
+	} else if s != nil && !a.anchor.open {
 		s.absent = 0 // there the alignment begins
 	}
 	for {
@@ -147,7 +149,7 @@ func (a *aligner) step(t *targetRun, s *sourceRecord) error {
 		return a.unknownPlaces(t.producer)
 	case t.gone:
 		return a.places(t.producer)
-	case t.hash == s.hash && s.absent == 0 && (a.known(t) || t.offset == a.anchor.target):
+	case t.hash == s.hash && s.absent == 0 && (a.known(t) || t.offset == a.anchor.target && !a.anchor.open):
 		return a.match()
 	}
 	return a.search()
@@ -169,7 +171,10 @@ func (a *aligner) beforeAnchor() error {
 		a.target.split(0, a.anchor.target)
 		t, _ = a.target.peek(0)
 		if t.producer == a.anchor.producer && !t.again && distance(t.sequence, a.anchor.sequence) < 0 {
-			if a.fronted += t.n; a.fronted > a.anchor.room {
+			if t.record() {
+				a.fronted++
+			}
+			if a.fronted > a.anchor.room {
 				return misaligned("target offset %d was written by the copier in front of source offset %d, and there is no room on the source for it",
 					t.offset, a.anchor.source)
 			}
@@ -449,8 +454,11 @@ func (a *aligner) finish() error {
 // alone, and content tells little: many records have that of another one.
 func (a *aligner) doubtful() error {
 	r := &a.source.repeats
+	if a.recent.repeats.much() {
+		r = &a.recent.repeats
+	}
 	if !a.inexact || !r.much() {
 		return nil
 	}
-	return undecided("%d of %d records of the source have the content of another one, and the rest of the evidence is gone or was written over", r.repeat, r.records)
+	return undecided("%d of %d records have the content of another one, and the rest of the evidence is gone or was written over", r.repeat, r.records)
 }

@@ -37,7 +37,6 @@ type sighting struct {
 	record  sourceRecord
 	skipped int64 // records of the source in front
 	run     targetRun
-	gone    int64 // places right in front of run that are its producer's, and empty
 }
 
 // possible reports whether the source record can be the one that was sent under
@@ -68,9 +67,14 @@ type locator struct {
 
 	sources, targets headIndex
 	skipped          int64
-	gone             int64
-	last             targetRun
+	begun            map[producerKey]beginningOf
 	found            *sighting
+}
+
+// A beginningOf is what of a producer the target holds first.
+type beginningOf struct {
+	run  targetRun
+	gone bool // places of it are empty, up to where the target was read
 }
 
 // locate returns where the alignment begins.
@@ -81,7 +85,7 @@ func (s *attachSides) locate() (beginning, error) {
 	defer stopTarget()
 	l := &locator{
 		source: &sourceWindow{read: nextSource}, target: newTargetWindow(nextTarget, s.targetStart, s.targetEnd),
-		sources: headIndex{byHash: map[uint64][]int{}}, targets: headIndex{byHash: map[uint64][]int{}},
+		begun: map[producerKey]beginningOf{}, sources: headIndex{byHash: map[uint64][]int{}}, targets: headIndex{byHash: map[uint64][]int{}},
 	}
 	found, err := l.search()
 	if err != nil {
@@ -121,7 +125,7 @@ func (l *locator) readSource() (bool, error) {
 		x := sighting{record: *r, skipped: l.skipped}
 		for _, i := range l.targets.byHash[r.hash] {
 			seen := l.targets.records[i]
-			if x.run, x.gone = seen.run, seen.gone; x.possible() {
+			if x.run = seen.run; x.possible() {
 				l.found = &x
 				return true, nil
 			}
@@ -143,16 +147,15 @@ func (l *locator) readTarget() (bool, error) {
 		if err != nil || t == nil {
 			return n > 0, err
 		}
-		if !l.last.gone || l.last.producer != t.producer || t.offset != l.last.offset+l.last.n {
-			l.gone = 0
+		first, seen := l.begun[t.producer]
+		if !seen && t.ours() {
+			first = beginningOf{run: *t}
 		}
-		if t.gone {
-			l.gone += t.n
+		if first.gone = first.gone || t.gone; t.ours() {
+			l.begun[t.producer] = first
 		}
-		l.last = *t
 		if t.record() {
-			x := sighting{run: *t, gone: l.gone}
-			l.gone = 0
+			x := sighting{run: *t}
 			for _, i := range l.sources.byHash[t.hash] {
 				seen := l.sources.records[i]
 				if x.record, x.skipped = seen.record, seen.skipped; x.possible() {
@@ -169,17 +172,18 @@ func (l *locator) readTarget() (bool, error) {
 	return true, nil
 }
 
-// beginningAt returns the beginning that a sighting stands for. Records of the
-// source in front of it may be those of empty places in front of its run.
+// beginningAt returns the beginning that a sighting stands for. Where places on
+// the target are empty, records of the source in front of it may have stood
+// there: all is aligned then from the first number on.
 func (l *locator) beginningAt(x *sighting, logStart int64) beginning {
 	b := beginning{anchor: anchor{
 		source: x.record.offset, target: x.run.offset, producer: x.run.producer, sequence: x.run.sequence,
 	}, skipped: x.skipped}
-	if n := min(x.gone, x.skipped); n > 0 && x.skipped <= int64(len(l.sources.records)) {
-		b.skipped -= n
-		b.anchor.source = l.sources.records[b.skipped].record.offset
-		b.anchor.target -= n
-		b.anchor.sequence = advance(b.anchor.sequence, -n)
+	first := l.begun[x.run.producer]
+	if x.skipped > 0 && first.gone && first.run.sequence == 0 && len(l.sources.records) > 0 {
+		b.skipped = 0
+		b.anchor.source, b.anchor.target, b.anchor.sequence = l.sources.records[0].record.offset, first.run.offset, 0
+		b.anchor.open = true
 	}
 	b.anchor.room = b.anchor.source - b.skipped
 	if b.skipped > 0 {
@@ -404,6 +408,9 @@ func (s *attachSides) reconstruct(b *beginning, sink attachSink) (alignment, err
 	got, err := s.attempt(b.anchor, b.start, sink, watch)
 	if err != nil {
 		return got, err
+	}
+	if got.counts.tail > 0 && got.counts.copied < attachRun/2 {
+		return got, undecided("only %d records are on both sides, and the copier wrote more behind them that the source does not have", got.counts.copied)
 	}
 	watch.close(got.counts.copied)
 	if watch.many {

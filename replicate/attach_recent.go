@@ -11,13 +11,15 @@ type recentRecord struct {
 // recentRecords are the last attachWindow of them, by the order in which they
 // stand on the target. An index counts from the first of all.
 type recentRecords struct {
-	ring   []recentRecord
-	end    int            // index behind the last
-	byHash map[uint64]int // the last index with a hash; nil until it is needed
-	cursor int            // behind the one that was repeated last
+	ring    []recentRecord
+	end     int            // index behind the last
+	byHash  map[uint64]int // the last index with a hash; nil until it is needed
+	cursor  int            // behind the one that was repeated last
+	repeats repetition
 }
 
 func (r *recentRecords) add(x recentRecord) {
+	r.repeats.note(x.hash)
 	if len(r.ring) < attachWindow {
 		r.ring = append(r.ring, x)
 	} else {

@@ -1,5 +1,7 @@
 package replicate
 
+import "math"
+
 const (
 	// attachRun is how many records in a row are looked at to tell whether a
 	// place fits.
@@ -278,10 +280,13 @@ func (a *aligner) lacks(k int, t *targetRun) error {
 // on hold the same for as long as can be told, up to attachRun records.
 func (a *aligner) goesOn(i, k int) (bool, error) {
 	first := a.target.runs[i].producer
-	for n := range attachRun {
-		t, err := a.target.peek(i + n)
+	for n := 0; n < attachRun; i++ {
+		t, err := a.target.peek(i)
 		if err != nil {
 			return false, err
+		}
+		if t != nil && (!t.ours() || t.again) {
+			continue
 		}
 		s, err := a.source.peek(k + n)
 		if err != nil {
@@ -293,6 +298,7 @@ func (a *aligner) goesOn(i, k int) (bool, error) {
 		if t.hash != s.hash {
 			return false, nil
 		}
+		n++
 	}
 	return true, nil
 }
@@ -485,8 +491,11 @@ func (a *aligner) placesOf(gone, seen int64, next int) (found, room int64, err e
 	found = -1
 	for k := int64(0); k <= gone && k < attachWindow; k++ {
 		s, err := a.source.peek(int(k))
-		if err != nil || s == nil {
-			return found, room, err
+		if err != nil {
+			return -1, room, err
+		}
+		if s == nil { // what the source had behind may be anything
+			return found, math.MaxInt64, nil
 		}
 		room += s.absent
 		if a.target.runs[next].hash != s.hash || gone-k+seen > room {
@@ -527,10 +536,13 @@ func (a *aligner) unplaced(gone int64, next int) error {
 }
 
 // unknownPlaces explains places of a producer that is not known to be the
-// copier's: it is, if its next record that is there is the source's.
+// copier's: it is, if one of its next records that are there is the source's.
 func (a *aligner) unknownPlaces(producer producerKey) error {
-	var next *targetRun
-	for i := 1; i < attachWindow; i++ {
+	if producer == a.anchor.producer {
+		return a.places(producer)
+	}
+	next := map[uint64]bool{}
+	for i := 1; i < attachWindow && len(next) < attachRun; i++ {
 		t, err := a.target.peek(i)
 		if err != nil {
 			return err
@@ -538,12 +550,11 @@ func (a *aligner) unknownPlaces(producer producerKey) error {
 		if t == nil {
 			break
 		}
-		if t.producer == producer && !t.gone {
-			next = &targetRun{hash: t.hash}
-			break
+		if t.producer == producer && t.record() {
+			next[t.hash] = true
 		}
 	}
-	for k := 0; next != nil && k < attachWindow; k++ {
+	for k := 0; len(next) > 0 && k < attachWindow; k++ {
 		s, err := a.source.peek(k)
 		if err != nil {
 			return err
@@ -551,7 +562,7 @@ func (a *aligner) unknownPlaces(producer producerKey) error {
 		if s == nil {
 			break
 		}
-		if s.hash == next.hash {
+		if next[s.hash] {
 			return a.places(producer)
 		}
 	}
