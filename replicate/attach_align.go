@@ -33,6 +33,8 @@ type aligner struct {
 	fronted  int64             // orphans in front of the first match
 	scanned  int               // runs among which the source's next record was not found
 	passed   producerKey       // of the run that was passed over last
+	hole     *targetRun        // the first behind the anchor of which nobody can tell whose it was
+	atHole   int64             // orphans up to there
 	inexact  bool              // not every record of the source follows from the one before
 	ours     func(t targetRun) // each record of the copier's that is there, in order; may be nil
 	counts   attachCounts
@@ -244,6 +246,10 @@ func (a *aligner) other(t *targetRun) error {
 			return a.duplicate(t, again.offset)
 		}
 	}
+	if t.hole && a.hole == nil && t.offset >= a.anchor.target {
+		hole := *t
+		a.hole, a.atHole = &hole, a.counts.orphans
+	}
 	a.counts.foreign += t.n
 	return a.note(ledger.Entry{Tile: ledger.Foreign, Target: ledger.Range{Start: t.offset, End: t.offset + t.n}})
 }
@@ -453,6 +459,10 @@ func (a *aligner) finish() error {
 // doubtful returns an error if what was found rests on the content of records
 // alone, and content tells little: many records have that of another one.
 func (a *aligner) doubtful() error {
+	if h := a.hole; h != nil && a.counts.orphans > a.atHole {
+		return undecided("target offsets [%d, %d) hold nothing, no number tells whose they were, and behind them stand records that the source does not have",
+			h.offset, h.offset+h.n)
+	}
 	r := &a.source.repeats
 	if a.recent.repeats.much() {
 		r = &a.recent.repeats

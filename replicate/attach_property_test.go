@@ -90,6 +90,7 @@ func (m *modelCopy) copyTo(end int64, faults bool) {
 		if !faults {
 			continue
 		}
+		m.wronged = true
 		switch {
 		case m.chance(2):
 			m.rotate()
@@ -135,7 +136,7 @@ func (m *modelCopy) compact(percent int) {
 
 // thin takes records of the target away, never the last one.
 func (m *modelCopy) thin(percent int) {
-	m.holed = true
+	m.holed, m.thinned = true, true
 	for i := range max(len(m.target)-1, 0) {
 		if m.chance(percent) {
 			m.target[i].gone = true
@@ -299,7 +300,7 @@ func (m *modelCopy) agrees(b books, at beginning) error {
 				for len(producers) > 0 && producers[0].Appended <= appended {
 					current, producers = producers[0], producers[1:]
 				}
-				if t := m.target[offset]; !t.second && (current.ID != t.producer.id || current.Next(appended) != t.sequence) {
+				if t := m.target[offset]; !t.second && !t.gone && (current.ID != t.producer.id || current.Next(appended) != t.sequence) {
 					return fmt.Errorf("target offset %d has number %d of %v, the books say %d of %d", offset, t.sequence, t.producer, current.Next(appended), current.ID)
 				}
 				appended++
@@ -315,7 +316,7 @@ func (m *modelCopy) agrees(b books, at beginning) error {
 
 func (m *modelCopy) agreesCopy(source, target int64) error {
 	t := m.target[target]
-	if t.gone && t.origin >= 0 {
+	if t.gone {
 		return nil // one place is as good as another
 	}
 	if t.origin != source || t.second && !m.firstGone(source) {
@@ -344,7 +345,7 @@ func (m *modelCopy) agreesTarget(e *ledger.Entry) error {
 		t := m.target[offset]
 		lost := t.origin >= 0 && !m.present(t.origin)
 		switch {
-		case t.gone && t.origin >= 0:
+		case t.gone: // one place is as good as another
 		case e.Tile == ledger.Foreign && t.origin < 0:
 		case e.Tile == ledger.Duplicate && t.second && e.Origin.Start <= t.origin && t.origin < e.Origin.End:
 		case e.Tile == ledger.Orphan && lost:
@@ -452,7 +453,7 @@ func (m *modelCopy) excuse(err error) error {
 		return nil
 	case errors.As(err, &refusal) && refusal.undecided && m.comparable() < attachRun/2 && (m.logStart > 0 || m.targetStart > 0 || m.holed):
 		return nil
-	case errors.As(err, &refusal) && m.unowned():
+	case errors.As(err, &refusal) && (m.unowned() || m.thinned && m.wronged): // too much has happened: refused, and not wrong
 		return nil
 	case m.values > 0 && (errors.As(err, &refusal) || errors.Is(err, errNothingMatches)):
 		return nil

@@ -393,6 +393,8 @@ func (a *aligner) places(producer producerKey) error {
 		switch {
 		case !a.follows(t, producer) && !a.follows(t, p.producer):
 			err = a.pass(1)
+		case !t.gone && p.seen == 0:
+			return nil // no more is known than that it is no place
 		case !t.gone:
 			p.seen--
 			err = a.orphanFirst(t.n)
@@ -427,7 +429,7 @@ func (a *aligner) orphanFirst(n int64) error {
 // what must have stood in front of it.
 func (a *aligner) placing(producer producerKey) (placing, error) {
 	p := placing{next: -1, producer: producer}
-	begun := map[producerKey]int64{} // records of producers that are not known, if they are the copier's
+	begun := map[producerKey]placing{} // of producers that are not known, if they are the copier's
 	for i := 0; i < attachWindow; i++ {
 		t, err := a.target.peek(i)
 		if err != nil {
@@ -438,26 +440,29 @@ func (a *aligner) placing(producer producerKey) (placing, error) {
 		}
 		mine := a.follows(t, producer)
 		switch {
-		case t.again || !t.ours() || t.gone && !mine:
+		case t.again || !t.ours():
 			continue
-		case t.gone:
+		case t.gone && mine:
 			p.gone += t.n
 			continue
 		}
-		seen := p.seen
-		if !mine {
-			seen += begun[t.producer]
-			begun[t.producer]++
+		other := begun[t.producer]
+		if t.gone {
+			other.gone += t.n
+			begun[t.producer] = other
+			continue
 		}
-		records, room, err := a.placesOf(p.gone, seen, i)
+		records, room, err := a.placesOf(p.gone+other.gone, p.seen+other.seen, i)
 		if records >= 0 || err != nil {
-			p.records, p.seen, p.next = records, seen, i
+			p.gone, p.seen, p.records, p.next = p.gone+other.gone, p.seen+other.seen, records, i
 			if !mine {
 				p.producer = t.producer
 			}
 			return p, err
 		}
 		if !mine {
+			other.seen++
+			begun[t.producer] = other
 			continue
 		}
 		if p.seen++; p.seen > room {
@@ -467,11 +472,30 @@ func (a *aligner) placing(producer producerKey) (placing, error) {
 			return p, a.unplaced(p.gone, i)
 		}
 	}
+	if p.seen > 0 {
+		return a.placingAtEnd(p)
+	}
 	available, err := a.available(min(p.gone, attachWindow/2))
-	if p.records, p.seen = available, 0; available > 0 {
+	if p.records = available; available > 0 {
 		p.gone = available
 	}
 	return p, err
+}
+
+// placingAtEnd is placing where no record behind the places is one that the
+// source still has: as few of its records as possible stood there.
+func (a *aligner) placingAtEnd(p placing) (placing, error) {
+	room := int64(0)
+	for p.records = 0; p.records < p.gone; p.records++ {
+		s, err := a.source.peek(int(p.records))
+		if err != nil || s == nil {
+			return p, err
+		}
+		if room += s.absent; p.gone-p.records+p.seen <= room {
+			return p, nil
+		}
+	}
+	return p, nil
 }
 
 // available returns how many of the source's next n records there are.

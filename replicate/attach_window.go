@@ -59,6 +59,7 @@ type targetRun struct {
 	gone     bool  // a copier's, and not in the log any more
 	open     bool  // a hole, and whose it was is not known yet
 	again    bool  // its producer has used the number before
+	hole     bool  // nothing is there, and no number tells whose it was
 }
 
 // ours reports whether a copier may have written r.
@@ -157,7 +158,7 @@ func (w *targetWindow) fill() error {
 
 // hole notes that the log holds nothing from the window's end to end.
 func (w *targetWindow) hole(end int64) {
-	w.runs = append(w.runs, targetRun{offset: w.at, n: end - w.at, producer: stranger, open: true})
+	w.runs = append(w.runs, targetRun{offset: w.at, n: end - w.at, producer: stranger, open: true, hole: true})
 	w.open++
 	w.at = end
 }
@@ -194,7 +195,7 @@ func (w *targetWindow) resolve(b *targetBatch) {
 		r := &w.runs[i]
 		sequence = advance(sequence, -r.n)
 		room -= r.n
-		r.producer, r.sequence, r.gone, r.open = b.producer, sequence, true, false
+		r.producer, r.sequence, r.gone, r.open, r.hole = b.producer, sequence, true, false, false
 		w.open--
 	}
 	w.close()
