@@ -38,13 +38,13 @@ type modelCopy struct {
 	r      *rand.Rand
 	values int // of hashes; 0: all differ
 
-	source      []modelOffset
-	logStart    int64
-	target      []modelRecord
-	targetStart int64
-	producer    producerKey
-	sequence    int32
-	holed       bool // something is gone from the middle of a side
+	source                  []modelOffset
+	logStart                int64
+	target                  []modelRecord
+	targetStart             int64
+	producer                producerKey
+	sequence                int32
+	holed, thinned, wronged bool // gone from the middle of a side, of the target; something went wrong while it was copied
 }
 
 func newModelCopy(seed uint64, values int) *modelCopy {
