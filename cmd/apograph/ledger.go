@@ -108,7 +108,10 @@ type foreignFileError struct {
 	damage *ledger.CorruptError
 }
 
-func (e *foreignFileError) Error() string { return fmt.Sprintf("file %s is not a ledger", e.path) }
+func (e *foreignFileError) Error() string {
+	return fmt.Sprintf("file %s is not a ledger: %s: law %s: %s", e.path, e.damage.Key, e.damage.Law, e.damage.Detail)
+}
+
 func (e *foreignFileError) Unwrap() error { return e.damage }
 
 // Hint returns the advice that goes with the error.

@@ -60,8 +60,8 @@ func resumeCommand() command {
 			"  --tolerate-foreign    go on beside records that somebody else writes to the\n" +
 			"                        target; they are booked, and offsets still translate\n" +
 			"                        exactly. The next resume without it takes it back\n\n" +
-			"One of them at a time. A topic that is paused as a whole is resumed as a whole. The order is kept in\n" +
-			"the ledger; where no copier runs, the next one obeys.",
+			"One of them at a time. A topic that is paused as a whole is resumed as a whole.\n" +
+			"The order is kept in the ledger; where no copier runs, the next one obeys.",
 		examples: []string{
 			"apograph resume --ledger f.ledger orders",
 			"apograph resume --ledger f.ledger orders:3 --skip 8812-8813 --reason 'larger than the target takes, ticket 42'",
