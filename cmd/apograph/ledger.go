@@ -17,7 +17,7 @@ func ledgerCommand() command {
 	return command{
 		path:     "ledger",
 		summary:  "look at a ledger file, check it, copy it",
-		details:  "None of these commands needs a cluster, and none changes the ledger.",
+		details:  "None of these commands needs a cluster, and none but accept changes the ledger.",
 		examples: []string{"apograph ledger inspect orders.ledger"},
 	}
 }

@@ -112,6 +112,7 @@ func (c *faultCase) openers(directory string) []opener {
 		{name: "ledger snapshot", args: []string{"ledger", "snapshot", "-o", filepath.Join(directory, "snapshot")}, reads: true},
 		{name: "ledger snapshot -", args: []string{"ledger", "snapshot", "-o", "-"}, reads: true},
 		{name: "ledger migrate", args: []string{"ledger", "migrate", "-o", filepath.Join(directory, "migrated")}, reads: true},
+		{name: "ledger accept", args: []string{"ledger", "accept", "orders:0:1-2", "--reason", "r"}, writes: true},
 		{name: "pause", args: []string{"pause", "orders"}, writes: true},
 		{name: "resume", args: []string{"resume", "orders:0"}, writes: true},
 	}
@@ -184,7 +185,7 @@ func TestSpoiledLedgers(t *testing.T) {
 			if !bytes.Equal(mustRead(t, path), d.file) {
 				t.Fatalf("%s, %s: the file was changed", d.name, o.name)
 			}
-			os.Remove(path+".verify")
+			os.Remove(path + ".verify")
 			if files, err := os.ReadDir(directory); err != nil || len(files) != 1 {
 				t.Fatalf("%s, %s: the directory holds %v (%v), want the ledger alone", d.name, o.name, files, err)
 			}

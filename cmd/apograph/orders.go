@@ -124,7 +124,7 @@ func orderOf(inv *invocation, pause bool) (ledger.Order, error) {
 		return o, err
 	}
 	if text := inv.String("skip"); text != "" {
-		if o.Skip, err = parseSkip(text); err != nil {
+		if o.Skip, err = parseOffsets("--skip ", text); err != nil {
 			return o, err
 		}
 		if o.Partition == wholeTopic {
@@ -184,18 +184,18 @@ func askedPartition(args []string) (topic string, partition int32, err error) {
 	return topic, int32(n), nil
 }
 
-// parseSkip reads the START-END of --skip.
-func parseSkip(text string) (ledger.Range, error) {
+// parseOffsets reads START-END. Errors begin with a prefix.
+func parseOffsets(prefix, text string) (ledger.Range, error) {
 	from, to, ok := strings.Cut(text, "-")
 	start, startErr := strconv.ParseInt(from, 10, 64)
 	end, endErr := strconv.ParseInt(to, 10, 64)
 	if !ok || startErr != nil || endErr != nil || start < 0 || end == math.MaxInt64 {
-		return ledger.Range{}, usagef("--skip %s is no range of offsets", quoteArg(text)).
-			withHint("8812-8813 is offset 8812 alone: END is the first offset that is not left out")
+		return ledger.Range{}, usagef("%s%s is no range of offsets", prefix, quoteArg(text)).
+			withHint("8812-8813 is offset 8812 alone: END is the first offset behind the range")
 	}
 	if start >= end {
-		return ledger.Range{}, usagef("--skip %s is empty", quoteArg(text)).
-			withHint("END is the first offset that is not left out: %d-%d is offset %d alone", start, start+1, start)
+		return ledger.Range{}, usagef("%s%s is empty", prefix, quoteArg(text)).
+			withHint("END is the first offset behind the range: %d-%d is offset %d alone", start, start+1, start)
 	}
 	return ledger.Range{Start: start, End: end}, nil
 }
