@@ -137,7 +137,9 @@ func (c *faultCase) ask(o opener, path string, change func(*exec.Cmd)) told {
 		change(cmd)
 	}
 	started := time.Now()
-	_ = cmd.Run()
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		c.t.Fatalf("%q did not start: %v", cmd.Args, err)
+	}
 	return told{exitCode(cmd.ProcessState.ExitCode()), out.String(), errs.String(), time.Since(started)}
 }
 
