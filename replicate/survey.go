@@ -227,6 +227,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	f.keepSettings(topics)
 	f.tellTraits(topics)
 	f.watchStopped()
+	f.watchTargets()
 	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
 	for _, t := range due {
 		t.stop, t.growth, t.justMade = nil, nil, false
