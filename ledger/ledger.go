@@ -44,7 +44,7 @@ type Ledger struct {
 	// beginMu is held while a transaction of bbolt begins, or one that reads
 	// ends: bbolt takes locks there that it does not give back when it panics.
 	beginMu sync.Mutex
-	writer   writer // guarded by commitMu
+	writer  writer // guarded by commitMu
 
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
