@@ -46,6 +46,7 @@ func commands() commandTable {
 		ledgerExportCommand(),
 		ledgerSnapshotCommand(),
 		ledgerMigrateCommand(),
+		ledgerAcceptCommand(),
 		versionCommand(),
 		helpCommand(),
 	}
