@@ -13,7 +13,7 @@ import (
 	"apograph/replicate"
 )
 
-// oneRun appends n records of "t" in batches of ten.
+// inTens appends n records of "t" in batches of ten.
 func inTens(t *testing.T, b kafkatest.Bootstrap, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i += 10 {

@@ -12,7 +12,11 @@ import (
 // TestKafkaAttach loses the ledger of a copy between real brokers, with
 // transactions, and goes on with a new one.
 func TestKafkaAttach(t *testing.T) {
-	f := startFlow(t)
+	f := &realFlow{
+		source: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "source"}),
+		target: kafkatest.StartKafka(t, kafkatest.KafkaOptions{Name: "target"}),
+		ledger: filepath.Join(t.TempDir(), "flow.ledger"),
+	}
 	load := func(seed uint64) {
 		t.Helper()
 		l := kafkatest.Load{Seed: seed, Topics: []string{"orders"}, Partitions: 3, Records: 2000, MaxValueBytes: 5000, Configs: kafkatest.LoadConfigs()}
