@@ -71,6 +71,8 @@ type pair struct {
 	pages []*page
 	state State
 
+	previous PairID // the generation before, of the same source partition; 0: none
+
 	doubts      []Doubt      // committed or not; replaced, never changed
 	accepted    []acceptance // committed; replaced, never changed
 	acceptedBad int64        // offsets of them in bad tiles
@@ -167,6 +169,22 @@ func (l *Ledger) Pair(id PairID) (Pair, bool) {
 		return Pair{}, false
 	}
 	return p.copy(), true
+}
+
+// Previous returns the generation before that of a pair, of the same source
+// partition; false if there is none. It costs no more than a look at memory.
+func (l *Ledger) Previous(id PairID) (Pair, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	p, ok := l.pairs[id]
+	if !ok {
+		return Pair{}, false
+	}
+	before, ok := l.pairs[p.previous]
+	if !ok {
+		return Pair{}, false
+	}
+	return before.copy(), true
 }
 
 // Producers returns all producers of a pair in the order of their use, the
