@@ -33,6 +33,7 @@ func newTestAssembler() *assembler {
 	return &assembler{
 		tools: &tools{}, joinLimit: joinBytes,
 		logStart: func() (int64, error) { return 0, nil },
+		loss:     func(bool) ledger.Cause { return ledger.CauseRetention },
 	}
 }
 
