@@ -34,6 +34,8 @@ type chunk struct {
 	era     int // of the fetch that brought it
 
 	from     int64 // the offset that was asked for
+	next     int64 // what is asked for behind it
+	unsure   bool  // from a new leader, which was not told what stands before
 	logStart int64 // of the source partition
 }
 

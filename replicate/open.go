@@ -235,9 +235,11 @@ type seenBounds struct {
 func (f *Flow) sourceBounds(tps []topicPartition) map[topicPartition]seenBounds {
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
-	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	all := f.source.listAll(ctx, tps,
+		offsetQuery{replica: -1, timestamp: earliestOffset},
+		offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1},
+		offsetQuery{replica: -1, timestamp: latestOffset})
+	starts, stables, highs := all[0], all[1], all[2]
 	found := make(map[topicPartition]seenBounds, len(tps))
 	for _, tp := range tps {
 		start, stable, high := starts[tp], stables[tp], highs[tp]
@@ -286,6 +288,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
 		loss:     p.lossCause,
 	}
+	p.fresh.caughtUp = state.CaughtUpMillis
 	p.position.Store(f.ledger.End(c.pair.ID).Source)
 	if c.bounds != nil {
 		p.stable.Store(c.bounds.lastStable)
@@ -301,7 +304,7 @@ func (p *partition) learn(t traits) {
 	a := &p.asm
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
-	p.deletion = t.deletion
+	p.deletion, p.tombstones = t.deletion, t.tombstones
 	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,8 +46,9 @@ type traits struct {
 	timestampsReplaced bool // the target topic stamps its own time
 	compacts           bool // the source topic does
 	deletion           deletion
-	joinLimit          int  // bytes of a batch
-	local              bool // all of the source's log is known to lie on its brokers' disks
+	tombstones         int64 // delete.retention.ms
+	joinLimit          int   // bytes of a batch
+	local              bool  // all of the source's log is known to lie on its brokers' disks
 }
 
 func (x *topicFacts) traits() traits {
@@ -54,6 +56,7 @@ func (x *topicFacts) traits() traits {
 		timestampsReplaced: x.target.stampsTimes(),
 		compacts:           x.source.compacts(),
 		deletion:           x.source.deletion(),
+		tombstones:         x.source.integer("delete.retention.ms", 24*time.Hour.Milliseconds()),
 		joinLimit:          min(joinBytes, x.target.maxBatchBytes()),
 		local:              x.source != nil && x.source.get("remote.storage.enable", "false") == "false",
 	}
@@ -189,16 +192,19 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 	}
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset})
+	var starts map[topicPartition]offsetAnswer
+	var group sync.WaitGroup
+	group.Go(func() { starts = f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset}) })
 	ends := f.target.logEnds(ctx, fresh)
+	group.Wait()
 	for _, tp := range fresh {
 		start, end := starts[tp], ends[tp]
 		for _, a := range []offsetAnswer{start, end} {
 			if a.err == nil {
 				continue
 			}
-			t.stop = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
-			return nil
+			t.growth = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
+			return nil // those that have a book go on
 		}
 		if end.offset > start.offset && end.offset > f.closedEnd(t, tp.partition) {
 			held = append(held, fmt.Sprintf("%v has offsets [%d, %d)", tp, start.offset, end.offset))
