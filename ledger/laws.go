@@ -7,6 +7,7 @@ const (
 	lawMeta      = "meta_pages"
 	lawStructure = "structure"
 	lawBbolt     = "bbolt_check"
+	lawInPlace   = "file_in_place"
 
 	// Of every value.
 	lawBuckets  = "known_buckets"
@@ -34,6 +35,9 @@ const (
 	lawClosing     = "closing"
 	lawProducers   = "producers"
 	lawState       = "state_bounds"
+	lawCut         = "cut"
+	lawAccepted    = "acceptances"
+	lawDoubts      = "doubts"
 
 	// Of the books beside the pairs.
 	lawTopics = "seen_topics"

@@ -38,11 +38,18 @@ type Ledger struct {
 	// commitMu is held by whoever writes to the file, from looking at what is
 	// queued to showing what was committed. It is taken before mu, never after.
 	commitMu sync.Mutex
-	writer   writer // guarded by commitMu
+	size     int64  // of the file when it was looked at last; guarded by commitMu
+	txid     uint64 // bbolt's number of the last transaction in it; guarded by commitMu
+
+	// beginMu is held while a transaction of bbolt begins, or one that reads
+	// ends: bbolt takes locks there that it does not give back when it panics.
+	beginMu sync.Mutex
+	writer  writer // guarded by commitMu
 
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
 	flow      flowBooks
+	marks     markCounts // of values in the file
 	pairs     map[PairID]*pair
 	last      commitRecord
 	scope     Scope
@@ -64,20 +71,29 @@ type pair struct {
 	pages []*page
 	state State
 
+	previous PairID // the generation before, of the same source partition; 0: none
+
+	doubts      []Doubt      // committed or not; replaced, never changed
+	accepted    []acceptance // committed; replaced, never changed
+	acceptedBad int64        // offsets of them in bad tiles
+
 	queue    []Entry // joined, to be committed
 	end      place   // behind the queue
 	appended int64   // records of ours up to end
 	scopeEnd int64   // end of the before_start tiles up to end
 	listed   bool    // in Ledger.queue
 	changed  bool    // the record has to be written
+	doubted  bool    // the doubts have to be written
 	closing  bool    // ClosePair is at work: nothing more is appended
 
 	// Written with Ledger.commitMu and Ledger.mu held, so that either is enough
-	// to read them. The same holds for pages.
+	// to read them. The same holds for pages and accepted.
 	unfolded  uint64 // first commit that is only in the journal; 0: none
 	folded    uint64 // last commit that folded the pair
 	foldedEnd place  // end of its pages in the file
 	stored    State  // state in the file
+
+	storedDoubts []Doubt // in the file
 
 	planned *change // by the commit under way; guarded by Ledger.commitMu
 }
@@ -138,7 +154,7 @@ func (p *pair) copy() Pair {
 	c := p.Pair
 	c.ScopeStart = max(c.ScopeStart, p.tail().after.Tiles[BeforeStart])
 	if c.Closed != nil {
-		closed := *c.Closed
+		closed := c.Closed.clone()
 		c.Closed = &closed
 	}
 	return c
@@ -153,6 +169,22 @@ func (l *Ledger) Pair(id PairID) (Pair, bool) {
 		return Pair{}, false
 	}
 	return p.copy(), true
+}
+
+// Previous returns the generation before that of a pair, of the same source
+// partition; false if there is none. It costs no more than a look at memory.
+func (l *Ledger) Previous(id PairID) (Pair, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	p, ok := l.pairs[id]
+	if !ok {
+		return Pair{}, false
+	}
+	before, ok := l.pairs[p.previous]
+	if !ok {
+		return Pair{}, false
+	}
+	return before.copy(), true
 }
 
 // Producers returns all producers of a pair in the order of their use, the
@@ -256,12 +288,14 @@ func (l *Ledger) Close() error {
 	if closed {
 		return nil
 	}
-	if l.abandoned {
+	var err error
+	if l.isAbandoned() {
 		// bbolt's Close would wait for locks that nobody gives back. Closing
 		// the file gives back the one that others see.
-		return l.file.Close()
+		err = l.file.Close()
+	} else {
+		err = guard(l.db.Close)
 	}
-	err := guard(l.db.Close)
 	if l.cleanup != nil {
 		err = errors.Join(err, l.cleanup())
 	}
@@ -332,23 +366,52 @@ func (l *Ledger) treeOf(tx *bbolt.Tx) (*tree, error) {
 
 // viewTx calls fn with a read transaction.
 func (l *Ledger) viewTx(fn func(*bbolt.Tx) error) error {
-	tx, err := l.begin()
+	tx, err := l.begin(false)
 	if err != nil {
 		return l.located(err)
 	}
-	defer func() { _ = guard(tx.Rollback) }()
+	defer l.end(tx)
 	return l.located(fn(tx))
 }
 
-func (l *Ledger) begin() (tx *bbolt.Tx, err error) {
+// begin starts a transaction. Where bbolt panics in it, the ledger is abandoned:
+// who comes later is told so, and does not wait for locks that nobody gives
+// back.
+func (l *Ledger) begin(writable bool) (tx *bbolt.Tx, err error) {
+	l.beginMu.Lock()
+	defer l.beginMu.Unlock()
+	if l.isAbandoned() {
+		l.mu.RLock()
+		defer l.mu.RUnlock()
+		return nil, l.broken
+	}
 	err = guard(func() (err error) {
-		tx, err = l.db.Begin(false)
+		tx, err = l.db.Begin(writable)
 		return err
 	})
+	var damage *CorruptError
+	if errors.As(err, &damage) {
+		return nil, l.breakFor(l.located(err), true)
+	}
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		err = fmt.Errorf("ledger %s: %w", l.path, ErrClosed)
 	}
 	return tx, err
+}
+
+// end ends a transaction that reads.
+func (l *Ledger) end(tx *bbolt.Tx) {
+	l.beginMu.Lock()
+	defer l.beginMu.Unlock()
+	if !l.isAbandoned() {
+		_ = guard(tx.Rollback)
+	}
+}
+
+func (l *Ledger) isAbandoned() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.abandoned
 }
 
 // viewLast calls fn with a transaction that sees what readers see, and its meta
@@ -356,10 +419,10 @@ func (l *Ledger) begin() (tx *bbolt.Tx, err error) {
 // already sees that commit, which a crash may still undo: this one waits for it.
 func (l *Ledger) viewLast(fn func(*bbolt.Tx, metaPage) error) error {
 	l.commitMu.Lock()
-	tx, err := l.begin()
+	tx, err := l.begin(false)
 	var m metaPage
 	if err == nil {
-		defer func() { _ = guard(tx.Rollback) }()
+		defer l.end(tx)
 		m, err = l.metaOf(uint64(tx.ID()))
 	}
 	l.commitMu.Unlock()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // get returns the payload of a value. It is an error, a [*CorruptError], if
@@ -74,6 +76,14 @@ func keyText(bucket string, key []byte) string {
 		} else if ok {
 			return fmt.Sprintf("topic id %v", id)
 		}
+	case bucketAccepted:
+		if id, source, ok := parseAcceptedKey(key); ok {
+			return fmt.Sprintf("pair %d source %d", id, source)
+		}
+	case bucketDoubts:
+		if id, kind, source, ok := parseDoubtKey(key); ok {
+			return fmt.Sprintf("pair %d %v source %d", id, kind, source)
+		}
 	case bucketOrders, bucketStops:
 		if p, ok := parsePartitionKey(key); ok {
 			return fmt.Sprintf("topic %q partition %d", p.topic, p.partition)
@@ -95,7 +105,7 @@ func damageIn(bucket string, key []byte, err error) error {
 // load reads what a Ledger keeps in memory: who it is, the pairs with their
 // states, the last page of each, and the journal.
 func (l *Ledger) load(t *tree) error {
-	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow}
+	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow, l.loadMarks}
 	for _, step := range steps {
 		if err := step(t); err != nil {
 			return err
@@ -174,12 +184,23 @@ func (l *Ledger) loadPairs(t *tree) error {
 			return damageIn(bucketPairs, key, err)
 		}
 		l.pairs[id] = newPair(r)
-		return nil
+		return damageIn(bucketPairs, key, r.formatFault(l.identity.Format))
 	})
 	if err == nil {
 		err = wantValues(bucketPairs, len(l.pairs), l.last.pairs)
 	}
+	l.linkPairs()
 	return err
+}
+
+// linkPairs tells each pair which generation came before it: ids ascend.
+func (l *Ledger) linkPairs() {
+	last := make(map[partition]PairID, len(l.pairs))
+	for _, id := range slices.Sorted(maps.Keys(l.pairs)) {
+		p := l.pairs[id]
+		source := partition{p.SourceTopic, p.Partition}
+		p.previous, last[source] = last[source], id
+	}
 }
 
 // newPair returns a pair without entries.
@@ -225,7 +246,7 @@ func (l *Ledger) loadStates(t *tree) error {
 		states++
 		p.folded, p.foldedEnd = s.folded, s.end
 		p.state, p.stored = s.State, s.State
-		return nil
+		return damageIn(bucketState, key, s.formatFault(l.identity.Format))
 	})
 	if err == nil {
 		err = wantValues(bucketState, states, len(l.pairs))
@@ -344,6 +365,9 @@ func (l *Ledger) loadSection(key []byte, number uint64, s *section) error {
 	}
 	p.setPages(appendPages(p.pages, s.entries))
 	if s.state != nil {
+		if err := s.state.formatFault(l.identity.Format); err != nil {
+			return damageIn(bucketJournal, key, err)
+		}
 		p.state, p.stored = *s.state, *s.state
 	}
 	if p.unfolded == 0 {

@@ -33,6 +33,9 @@ type chunk struct {
 	pin     *pin
 	era     int // of the fetch that brought it
 
+	from     int64 // the offset that was asked for
+	next     int64 // what is asked for behind it
+	unsure   bool  // from a new leader, which was not told what stands before
 	logStart int64 // of the source partition
 }
 
@@ -56,19 +59,22 @@ type assembler struct {
 	compactPolicy      bool  // the source topic has cleanup.policy compact
 	compactSeen        bool  // evidence of compaction, now or ever
 	firstSight         bool  // nothing of this topic was read before: below the log start is out of scope
-	retention          bool  // the source topic deletes by time or size
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
-	keepInfos          bool  // fill unit.infos and unit.mark
+	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
+	booksOnly          bool  // units get no batch: nothing will be sent
 
 	// logStart asks the source for its log start offset: a gap that nothing
 	// explains may be a deletion that the fetch response did not know yet.
 	logStart func() (int64, error)
 
+	// loss says why the log start is above the position; insideBatch: it stands
+	// inside a batch.
+	loss func(insideBatch bool) ledger.Cause
+
 	tools *tools  // lent by the caller for the time of a call
 	ready []*unit // complete, not yet returned
 	join  joint   // empty between calls
-	mark  mark    // where the step at hand began
 }
 
 // A joint is a unit under construction.
@@ -77,12 +83,6 @@ type joint struct {
 	codec recordbatch.Codec
 	raw   []byte // the batch itself while the unit is one dense batch
 	body  int    // uncompressed bytes
-}
-
-// A mark is a place in a chunk to which rewind can return.
-type mark struct {
-	at      int
-	aborted abortedTransactions
 }
 
 // A sourceError reports a batch that cannot be copied, at a source offset.
@@ -99,6 +99,9 @@ func (e *sourceError) Unwrap() error { return e.err }
 // after all units before the place at fault; the position is then that place.
 func (a *assembler) next(c *chunk) (*unit, error) {
 	var err error
+	if c.from > a.pos { // what stands before was found to be gone
+		err = a.gap(c, c.from)
+	}
 	for len(a.ready) == 0 && err == nil && c.at < len(c.data) {
 		err = a.step(c)
 	}
@@ -122,13 +125,6 @@ func (a *assembler) settled() int64 {
 	return a.pos
 }
 
-// rewind forgets what was assembled behind source offset pos, which lies in u,
-// a unit of c with a mark.
-func (a *assembler) rewind(c *chunk, u *unit, pos int64) {
-	a.discard()
-	a.pos, c.at, c.aborted = pos, u.mark.at, u.mark.aborted.clone()
-}
-
 // discard gives back what was assembled and not returned.
 func (a *assembler) discard() {
 	for _, u := range a.ready {
@@ -139,9 +135,6 @@ func (a *assembler) discard() {
 
 // step takes one batch, or what stands before it, into account.
 func (a *assembler) step(c *chunk) error {
-	if a.keepInfos {
-		a.mark = mark{c.at, c.aborted.clone()}
-	}
 	size, magic, err := recordbatch.Peek(c.data[c.at:])
 	if err != nil {
 		return a.corrupt(err)
@@ -192,41 +185,6 @@ func (a *assembler) noteCompaction(h recordbatch.Header) {
 	}
 }
 
-// gap accounts for [pos, end), or the first part of it, where the source's log
-// holds nothing.
-func (a *assembler) gap(c *chunk, end int64) error {
-	compacted := a.compactPolicy || a.compactSeen || c.showsCompaction()
-	if c.logStart <= a.pos && !compacted {
-		start, err := a.logStart()
-		if err != nil {
-			return err
-		}
-		c.logStart = max(c.logStart, start)
-	}
-	e := ledger.Entry{LeaderEpoch: -1}
-	switch {
-	case c.logStart > a.pos && a.firstSight:
-		e.Tile = ledger.BeforeStart
-		end = min(end, c.logStart)
-	case c.logStart > a.pos:
-		e.Tile, e.Cause, e.LastKnownMillis = ledger.Lost, ledger.CauseDeleteRecords, a.lastKnown
-		if a.retention {
-			e.Cause = ledger.CauseRetention
-		}
-		end = min(end, c.logStart)
-	case compacted:
-		a.source(c, ledger.Compacted, end, -1)
-		return nil
-	default:
-		e.Tile = ledger.Unexplained
-	}
-	a.flush(c)
-	e.Source = ledger.Range{Start: a.pos, End: end}
-	a.emit(&unit{entry: e})
-	a.pos = end
-	return nil
-}
-
 // source accounts for [pos, end) with a tile that may stand inside a copied
 // run: as a part of the joint if there is one, else as a unit of its own.
 // epoch is the leader epoch of the batch that says so, -1 if none does.
@@ -247,7 +205,6 @@ func (a *assembler) source(c *chunk, tile ledger.Tile, end int64, epoch int32) {
 }
 
 func (a *assembler) emit(u *unit) {
-	u.mark = a.mark
 	a.ready = append(a.ready, u)
 }
 
@@ -342,7 +299,9 @@ func (a *assembler) pass(c *chunk, h recordbatch.Header, batch, body []byte) err
 		a.pos = h.BaseOffset
 		return a.corrupt(err)
 	}
-	u.batch, u.pin = batch, c.pin.retain()
+	if !a.booksOnly {
+		u.batch, u.pin = batch, c.pin.retain()
+	}
 	a.pos = h.NextOffset()
 	c.at += h.Size()
 	a.emit(u)
@@ -400,7 +359,6 @@ func (a *assembler) newUnit(h recordbatch.Header) *unit {
 			LeaderEpoch:        h.LeaderEpoch,
 		},
 		maxTimestamp: h.MaxTimestamp,
-		mark:         a.mark,
 	}
 }
 
@@ -434,6 +392,7 @@ func (a *assembler) flush(c *chunk) {
 			a.emit(&unit{entry: ledger.Entry{Tile: g.Tile, Source: g.Range, LeaderEpoch: -1}})
 		}
 		return
+	case a.booksOnly:
 	case j.raw != nil:
 		j.unit.batch, j.unit.pin = j.raw, c.pin.retain()
 	default:
@@ -490,11 +449,6 @@ func newAborted(starts []abortedStart) abortedTransactions {
 		return 0
 	})
 	return abortedTransactions{starts: starts}
-}
-
-func (t abortedTransactions) clone() abortedTransactions {
-	t.open = slices.Clone(t.open)
-	return t
 }
 
 // classify says what a batch is; Copied for records to copy. Batches come in

@@ -25,7 +25,7 @@ func (f *Flow) createTopics(topics []*topic, books map[topicPartition]ledger.Pai
 	for _, t := range topics {
 		switch {
 		case t.stop != nil || t.source.err != nil || t.recreated:
-		case t.destination.gone() && !booked[t.name]:
+		case t.destination.gone() && (!booked[t.name] || f.toBeRecopied(t.name)):
 			changed = append(changed, t)
 			f.createTopic(t)
 		case t.destination.err == nil && len(t.destination.leaders) < len(t.source.leaders):
@@ -153,9 +153,9 @@ func (f *Flow) awaitTopics(topics []*topic) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	limit := 60 * time.Second
+	limit := f.config.UnavailableAfter
 	if !f.config.Once {
-		limit = 10 * time.Second // it is looked at again
+		limit = min(limit, 10*time.Second) // it is looked at again
 	}
 	generation := f.target.seen()
 	_ = f.target.retry(f.ctx, limit, func(ctx context.Context) (err error) {

@@ -54,9 +54,10 @@ type Flow struct {
 	blocked    map[topicPartition]*blocked   // in scope, and without a pair
 	unbooked   []topicPartition              // blocked, and not yet in the ledger
 	orders     map[topicPartition]ledger.Order
-	warned     map[string]string // warnings said, by what they are about
-	open       int               // partitions neither done nor stopped
-	fatal      error             // that ended the flow
+	before     map[topicPartition]ledger.Stop // of earlier runs, not looked at yet
+	warned     map[string]string              // warnings said, by what they are about
+	open       int                            // partitions neither done nor stopped
+	fatal      error                          // that ended the flow
 }
 
 // A blocked is a partition of the flow that could not be given a pair.
@@ -293,8 +294,12 @@ func (f *Flow) atWork(tp topicPartition) bool {
 }
 
 // due reports whether a partition of a topic is to be set to work: it is new,
-// or the pause after it could not be has passed.
+// or the pause after it could not be has passed; or the topic is to be made again
+// on the target.
 func (f *Flow) due(t *topic) bool {
+	if f.toBeRecopied(t.name) {
+		return true
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range max(len(t.source.leaders), 1) {

@@ -210,7 +210,7 @@ func (f *Flow) learnBounds(all []*candidate) {
 	var asked []*candidate
 	var tps []topicPartition
 	for _, c := range all {
-		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated {
+		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated && int(c.number) < len(c.topic.source.leaders) {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}
@@ -235,9 +235,11 @@ type seenBounds struct {
 func (f *Flow) sourceBounds(tps []topicPartition) map[topicPartition]seenBounds {
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
-	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	all := f.source.listAll(ctx, tps,
+		offsetQuery{replica: -1, timestamp: earliestOffset},
+		offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1},
+		offsetQuery{replica: -1, timestamp: latestOffset})
+	starts, stables, highs := all[0], all[1], all[2]
 	found := make(map[topicPartition]seenBounds, len(tps))
 	for _, tp := range tps {
 		start, stable, high := starts[tp], stables[tp], highs[tp]
@@ -284,12 +286,15 @@ func (f *Flow) newPartition(c *candidate) *partition {
 	p.asm = assembler{
 		firstSight: c.firstSight, compactSeen: state.CompactSeen, lastKnown: max(state.SeenMillis, 0),
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
+		loss:     p.lossCause,
 	}
+	p.fresh.caughtUp = state.CaughtUpMillis
 	p.position.Store(f.ledger.End(c.pair.ID).Source)
 	if c.bounds != nil {
 		p.stable.Store(c.bounds.lastStable)
 	}
 	p.learn(c.topic.facts.Load().traits())
+	p.recall()
 	return p
 }
 
@@ -299,7 +304,8 @@ func (p *partition) learn(t traits) {
 	a := &p.asm
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
-	a.timestampsReplaced, a.compactPolicy, a.retention, a.joinLimit = t.timestampsReplaced, t.compacts, t.deletes, t.joinLimit
+	p.deletion, p.tombstones = t.deletion, t.tombstones
+	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 
 // checkSources stops partitions whose source topic is gone. It runs after each

@@ -41,7 +41,16 @@ type partition struct {
 	logEnd   *int64  // of the target, as seen then; nil once used
 	bounds   *bounds // of the last fetch answer since begin
 	seenEnd  int64   // highest end of the source's log that was seen since begin
+	gone     *int64  // what a fetch found below the log's start, until an answer says where that is
 	asm      assembler
+	deletion deletion // of the source topic
+
+	fresh      freshness
+	tombstones int64          // delete.retention.ms of the source topic
+	late       []ledger.Range // that were fetched so late that gaps in them cast doubt
+	doubted    int64          // end of the last doubt
+	earlier    *bool          // whether an earlier generation copied anything here; nil: not looked at
+
 	hollow   bool // an empty answer of the source can mean an empty log
 	win      *window
 	adoption *adoption // while the target holds more than the books
@@ -49,6 +58,7 @@ type partition struct {
 	failing  time.Time // of the first of them
 	stop     stopped
 	retry    retry    // of a stopped partition
+	sticky   *stopped // foreign records that nobody tolerates yet
 	waiting  *Waiting // an open transaction keeps records back
 	counts   counts
 	doom     *stopped // known before it begins: it stops at once
@@ -56,6 +66,9 @@ type partition struct {
 	caughtUp time.Time
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
+	wrote    bool  // something of ours was sent in this run
+	renew    bool  // a producer id must be taken before anything is sent
+	suspect  bool  // the target was seen to have lost records
 	replaced bool  // by a partition of the next generation
 	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
@@ -87,25 +100,21 @@ type stopped struct {
 // bounds are a source partition's offsets as one fetch answer gave them.
 type bounds struct{ logStart, lastStable, highWatermark int64 }
 
-// A divergence is the broker's word that the log was cut below the position.
-type divergence struct {
-	epoch int32
-	end   int64
-}
-
 // An event is one message to a partition; one field is set, or chunk with
 // bounds.
 type event struct {
 	begin      bool
+	resumed    bool    // begin: by a person's word
 	traits     *traits // the topic's settings have changed
 	bounds     *bounds
 	chunk      *chunk
 	sent       *unit // answered by answer
 	answer     answer
-	outOfRange *int64 // a fetch of this offset was
+	outOfRange *outside
 	diverged   *divergence
 	unchanged  bool // nothing is new at the source, as of now
 	stop       *stopped
+	rest       *rest // where the target's log ended, while nothing was in flight
 }
 
 // quiet reports whether nothing is being handled, nor to be.
@@ -149,6 +158,9 @@ func (p *partition) run() {
 func (p *partition) handle(e event) {
 	switch {
 	case e.begin:
+		if e.resumed {
+			p.sticky = nil
+		}
 		p.begin()
 	case e.traits != nil:
 		p.learn(*e.traits)
@@ -159,17 +171,18 @@ func (p *partition) handle(e event) {
 	case e.stop != nil && e.stop.reason == StopPaused && p.phase == phaseStopped:
 		p.stop.reason, p.stop.detail = StopPaused, e.stop.detail
 	case e.bounds != nil && e.chunk == nil:
-		if p.phase == phaseStopped {
+		if p.phase == phaseStopped && !p.replaced {
 			p.flow.saw(p, *e.bounds)
 		}
 	case p.phase != phaseCopy:
 	case e.unchanged:
 		p.unchanged()
+	case e.rest != nil:
+		p.lookedAt(*e.rest)
 	case e.outOfRange != nil:
 		p.outOfRange(*e.outOfRange)
 	case e.diverged != nil:
-		p.halt(StopSourceTruncated, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, below the position %d",
-			e.diverged.epoch, e.diverged.end, p.asm.pos))
+		p.diverged(*e.diverged)
 	case e.stop != nil:
 		p.halt(e.stop.reason, e.stop.detail)
 	}
@@ -178,6 +191,13 @@ func (p *partition) handle(e event) {
 // fetched takes the answer to a fetch.
 func (p *partition) fetched(e event) {
 	if e.chunk.era != p.era || p.phase != phaseCopy {
+		p.dealtWith(e.chunk)
+		return
+	}
+	if p.foundAgain(e) {
+		return
+	}
+	if e.chunk.unsure && p.cut() {
 		p.dealtWith(e.chunk)
 		return
 	}
@@ -192,6 +212,8 @@ func (p *partition) fetched(e event) {
 	if e.bounds.logStart <= p.asm.pos {
 		p.asm.lastKnown = p.flow.now().UnixMilli()
 	}
+	p.noteLate(ledger.Range{Start: e.chunk.from, End: e.chunk.next})
+	p.freshen(e.bounds.highWatermark, p.flow.now())
 	p.flow.saw(p, *e.bounds)
 	p.chunks = append(p.chunks, e.chunk)
 }
@@ -205,6 +227,7 @@ func (p *partition) unchanged() {
 		p.caughtUp = p.flow.now()
 	}
 	p.asm.lastKnown = p.flow.now().UnixMilli()
+	p.freshen(p.bounds.highWatermark, p.flow.now())
 	p.flow.saw(p, *p.bounds)
 }
 
@@ -238,25 +261,15 @@ func (p *partition) advance() {
 	}
 }
 
-// adopt matches what is at hand with what the target holds behind the books.
-func (p *partition) adopt() {
-	for p.phase == phaseCopy && p.adoption != nil && !p.flow.draining() {
-		if p.adoptionOver() {
-			p.adoption.finish(p)
-		} else if !p.assemble() {
-			return
-		}
-	}
-}
-
-// adoptionOver reports whether the source has nothing more to match.
-func (p *partition) adoptionOver() bool {
-	return p.reached() || len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable
-}
-
 // book writes what is known to be appended into the books.
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
+		if u.note {
+			if p.enterForeign(u.entry.Target, "") != nil {
+				return false
+			}
+			continue
+		}
 		u.release()
 		p.newest = max(p.newest, u.maxTimestamp)
 		if !p.enter(u.entry) {
@@ -275,6 +288,9 @@ func (p *partition) enter(e ledger.Entry) bool {
 		return false
 	}
 	p.booked = true
+	p.tellLoss(&e)
+	p.doubt(&e)
+	p.keepFresh(e.Source.End)
 	p.counts.add(&e)
 	p.position.Store(e.Source.End)
 	p.copied.Add(e.Records())
@@ -293,7 +309,7 @@ func (p *partition) recovered() {
 	if idle {
 		p.tries = 0
 	}
-	if p.well || !p.booked && !idle {
+	if p.well || p.sticky != nil || !p.booked && !idle {
 		return
 	}
 	p.well = true
@@ -371,6 +387,7 @@ func (p *partition) refused(a answer) {
 // send hands u to the target's leader.
 func (p *partition) send(u *unit) {
 	recordbatch.Patch(u.batch, p.producer.ID, p.producer.Epoch, u.sequence)
+	p.wrote = true
 	p.flow.writer.send(p, u)
 }
 
@@ -392,7 +409,7 @@ func (p *partition) assemble() bool {
 		p.asm.firstSight = false
 		p.dealtWith(c)
 	case p.adoption != nil:
-		p.adoption.take(p, c, u)
+		p.adoption.add(u)
 	default:
 		p.admit(u)
 	}
@@ -478,9 +495,17 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	switch reason {
+	case StopForeignWriter:
+		p.sticky = &stopped{offset, reason, detail}
+	case StopTargetLostRecords:
+		p.suspect = true
+	case StopFenced:
+		p.renew = true // whatever is on the target is read first
+	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
-	p.flow.bookStop(p)
+	p.flow.bookStop(p.source, p.stop, p.retry)
 	p.leave(phaseStopped)
 }
 
@@ -563,22 +588,4 @@ func (p *partition) shed() {
 func (p *partition) restart() {
 	p.shed()
 	p.post(event{begin: true})
-}
-
-// outOfRange deals with a fetch offset that is not in the source's log: the log
-// start has passed it, or the log ends before it.
-func (p *partition) outOfRange(next int64) {
-	start, end, err := p.flow.sourceRange(p.source)
-	switch {
-	case err != nil && !transient(err):
-		p.halt(reasonOf(err), err.Error())
-	case err == nil && start > next:
-		p.chunks = append(p.chunks, &chunk{logStart: start, until: start, era: p.era})
-		p.resumeFetch(start)
-	case err == nil && end < next && p.cut():
-	default: // an election in progress; an end offset alone proves nothing
-		if p.backoff("the source's leader does not know the position yet") {
-			p.resumeFetch(next)
-		}
-	}
 }

@@ -31,7 +31,7 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 			have = newTopic(name, t.target, t.rule, topicState{})
 			f.topics[name] = have
 		}
-		have.update(t.source, ids[name])
+		have.update(t.source, ids[name], f.acceptedAnew(name, books))
 	}
 	for name := range f.topics {
 		if found[name] == nil {
@@ -84,16 +84,15 @@ func (f *Flow) remember() error {
 	if err := f.ledger.SeeTopics(seen); err != nil {
 		return f.fail(fmt.Errorf("record the topics of the source: %w", err))
 	}
-	if err := f.judge(); err != nil {
+	if err := f.judge(booked); err != nil {
 		return f.fail(fmt.Errorf("topics that were seen: %w", err))
 	}
 	return nil
 }
 
 // judge says of each topic how many partitions it had before the flow was to
-// copy it, by what the ledger remembers.
-func (f *Flow) judge() error {
-	booked := f.bookedPartitions()
+// copy it, by what the ledger remembers, and how many have a book.
+func (f *Flow) judge(booked map[string]int32) error {
 	for name, t := range f.topics {
 		if t.judged == t.source.id && t.judged != (ledger.TopicID{}) {
 			continue
@@ -117,8 +116,8 @@ func (f *Flow) judge() error {
 
 // update takes what the source says now about a topic that the flow has. The
 // books are about topics with the given ids: while one is about another topic
-// of the same name, that one stays.
-func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
+// of the same name, that one stays, until a person has accepted the other.
+func (t *topic) update(now topicState, booked map[ledger.TopicID]bool, accepted bool) {
 	var none ledger.TopicID
 	delete(booked, none)
 	switch {
@@ -126,7 +125,7 @@ func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
 		if t.source.leaders == nil {
 			t.source = now
 		}
-	case now.id != none && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
+	case now.id != none && !accepted && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
 		t.recreated = true
 	default:
 		t.source, t.recreated = now, false
@@ -227,6 +226,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	f.keepSettings(topics)
 	f.tellTraits(topics)
 	f.watchStopped()
+	f.watchTargets()
 	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
 	for _, t := range due {
 		t.stop, t.growth, t.justMade = nil, nil, false

@@ -1,16 +1,14 @@
 package replicate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
 
 	"apograph/internal/mm2"
 	"apograph/ledger"
@@ -46,16 +44,19 @@ type topicFacts struct{ source, target settings }
 // traits are what a partition's assembler has to know of its topic's settings.
 type traits struct {
 	timestampsReplaced bool // the target topic stamps its own time
-	compacts, deletes  bool // the source topic does
-	joinLimit          int  // bytes of a batch
-	local              bool // all of the source's log is known to lie on its brokers' disks
+	compacts           bool // the source topic does
+	deletion           deletion
+	tombstones         int64 // delete.retention.ms
+	joinLimit          int   // bytes of a batch
+	local              bool  // all of the source's log is known to lie on its brokers' disks
 }
 
 func (x *topicFacts) traits() traits {
 	return traits{
 		timestampsReplaced: x.target.stampsTimes(),
 		compacts:           x.source.compacts(),
-		deletes:            x.source.deletes(),
+		deletion:           x.source.deletion(),
+		tombstones:         x.source.integer("delete.retention.ms", 24*time.Hour.Milliseconds()),
 		joinLimit:          min(joinBytes, x.target.maxBatchBytes()),
 		local:              x.source != nil && x.source.get("remote.storage.enable", "false") == "false",
 	}
@@ -133,7 +134,7 @@ func (f *Flow) inspect(topics []*topic) error {
 	return nil
 }
 
-const strangersHint = "restore the flow's ledger from a snapshot if there is one; only if the target's records are not copies of the source's, name the topic in --append"
+const strangersHint = "restore the flow's ledger from a snapshot; if there is none, make it anew with `apograph attach`; and only if the target's records are not copies of the source's, name the topic in --append"
 
 // refuseStrangers finds topics whose target holds records that the ledger does
 // not know. With a new ledger nothing at all is begun; with an existing one
@@ -191,16 +192,19 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 	}
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset})
+	var starts map[topicPartition]offsetAnswer
+	var group sync.WaitGroup
+	group.Go(func() { starts = f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset}) })
 	ends := f.target.logEnds(ctx, fresh)
+	group.Wait()
 	for _, tp := range fresh {
 		start, end := starts[tp], ends[tp]
 		for _, a := range []offsetAnswer{start, end} {
 			if a.err == nil {
 				continue
 			}
-			t.stop = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
-			return nil
+			t.growth = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
+			return nil // those that have a book go on
 		}
 		if end.offset > start.offset && end.offset > f.closedEnd(t, tp.partition) {
 			held = append(held, fmt.Sprintf("%v has offsets [%d, %d)", tp, start.offset, end.offset))
@@ -243,44 +247,4 @@ func gone(c *cluster, name string, id ledger.TopicID, deleted, recreated StopRea
 		return &stopped{reason: deleted, detail: fmt.Sprintf("topic %s of cluster %s does not exist any more", name, c.alias)}
 	}
 	return nil
-}
-
-// sourceRange returns the source partition's log start and high watermark.
-func (f *Flow) sourceRange(tp topicPartition) (start, end int64, err error) {
-	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
-	defer cancel()
-	if start, err = f.source.listOffset(ctx, tp, offsetQuery{replica: -1, timestamp: earliestOffset}); err != nil {
-		return 0, 0, err
-	}
-	end, err = f.source.listOffset(ctx, tp, offsetQuery{replica: -1, timestamp: latestOffset})
-	return start, end, err
-}
-
-// cutBelow asks the source's leader where the epoch ended that the books know
-// last. It returns where the log was cut and what to say of it, and "" if it
-// was not, as far as the leader knows. The place is -1 where the whole epoch is
-// not in the leader's log.
-func (f *Flow) cutBelow(p *partition) (at int64, detail string) {
-	epoch, end := p.newestEpoch()
-	if epoch < 0 {
-		return 0, ""
-	}
-	var request kadm.OffsetForLeaderEpochRequest
-	request.Add(p.source.topic, p.source.partition, epoch)
-	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
-	defer cancel()
-	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
-	if err != nil {
-		return 0, ""
-	}
-	a, ok := answers[p.source.topic][p.source.partition]
-	switch {
-	case !ok || a.Err != nil || a.EndOffset < 0 || a.LeaderEpoch < 0:
-		return 0, ""
-	case a.EndOffset < end:
-		return a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, the books know it up to %d", epoch, a.EndOffset, end)
-	case a.LeaderEpoch < epoch:
-		return -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which the books know up to offset %d", epoch, end)
-	}
-	return 0, ""
 }
