@@ -385,7 +385,8 @@ func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
 		}
 		asm := &assembler{
 			pos: from, timestampsReplaced: traits.timestampsReplaced, compactPolicy: traits.compacts, compactSeen: traits.compacts,
-			retention: traits.deletes, keepInfos: true, booksOnly: true, joinLimit: joinBytes,
+			keepInfos: true, booksOnly: true, joinLimit: joinBytes,
+			loss:     func(insideBatch bool) ledger.Cause { return traits.deletion.cause(insideBatch, 0, f.now().UnixMilli()) },
 			logStart: func() (int64, error) { start, _, err := f.sourceRange(j.source()); return start, err },
 		}
 		return readAhead(ctx, f.sourceUnits(r, asm))
