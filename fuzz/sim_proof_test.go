@@ -22,9 +22,10 @@ type simProof struct {
 	stopped   bool        // it may have ended before its end
 	highest   int64       // of the source
 
-	// Of the newest generation, which answers.
+	// Of the newest generation, which answers, with those whose books go on in it.
 	pair   ledger.Pair
-	source map[int64]ledger.Tile // its source book, offset by offset
+	base   int64                 // target offset at which they begin
+	source map[int64]ledger.Tile // their source books, offset by offset
 	copied []simCopied           // what is copied, by the books; the target's records are held to it
 }
 
@@ -105,8 +106,7 @@ func (p *simProof) run(pairs []ledger.Pair) {
 		p.books = append(p.books, p.readBooks(pair))
 	}
 	p.connect()
-	newest := p.books[len(p.books)-1]
-	p.pair, p.source, p.copied = newest.pair, newest.source, newest.copied
+	p.follow()
 	if len(p.books) == 1 && !p.stopped {
 		kafkatest.CompareSourceBook(p.t, p.book, p.pair.ID, p.asCopied())
 	}
@@ -202,6 +202,38 @@ func (p *simProof) connect() {
 	if ends := (simCopied{p.highest, int64(len(p.target))}); !p.stopped && (!current || newest.end != ends) {
 		p.wrong("the books of %+v end at %v, the logs at %v", newest.pair, newest.end, ends)
 	}
+}
+
+// follow puts the books together that go on in the newest ones: each generation
+// that was cut off where the next begins, on both sides.
+func (p *simProof) follow() {
+	first := len(p.books) - 1
+	p.pair = p.books[first].pair
+	for first > 0 && goesOn(p.books[first-1].pair, p.books[first].pair) {
+		first--
+	}
+	p.base, p.source = p.books[first].pair.TargetBase, map[int64]ledger.Tile{}
+	for i, b := range p.books[first:] {
+		sourceEnd, targetEnd := b.end.source, b.end.target
+		if first+i < len(p.books)-1 {
+			sourceEnd, targetEnd = b.pair.Closed.Cut.Source, b.pair.Closed.Cut.Target
+		}
+		for offset, tile := range b.source {
+			if offset < sourceEnd && (i == 0 || offset >= b.pair.ScopeStart) {
+				p.source[offset] = tile
+			}
+		}
+		for _, c := range b.copied {
+			if c.source < sourceEnd && c.target < targetEnd {
+				p.copied = append(p.copied, c)
+			}
+		}
+	}
+}
+
+func goesOn(before, next ledger.Pair) bool {
+	return before.Closed != nil && before.Closed.Cut != nil && before.TargetTopicID == next.TargetTopicID &&
+		before.Closed.Cut.Source == next.ScopeStart && before.Closed.Cut.Target == next.TargetBase
 }
 
 // answering returns the books that answer for a source offset, nil if none do.

@@ -78,7 +78,7 @@ func (p *simProof) wantReverse(offset int64) simAnswer {
 			break
 		}
 	}
-	switch end, base := int64(len(p.target)), p.pair.TargetBase; {
+	switch end, base := int64(len(p.target)), p.base; {
 	case offset > end:
 		want.status, want.distance = translate.BeyondCopied, offset-end
 	case offset < base: // an older generation's

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -38,8 +39,12 @@ const (
 
 // simTroubles gives each seed its trouble: the one at seed modulo their number.
 func simTroubles() []simTrouble {
+	lost := ledgerGone
+	if !simGuardsFile {
+		lost = noTrouble
+	}
 	return []simTrouble{
-		noTrouble, sourceCut, noTrouble, targetForgets, noTrouble, sourceRecreated, noTrouble, ledgerRestored,
+		noTrouble, sourceCut, noTrouble, targetForgets, lost, sourceRecreated, noTrouble, ledgerRestored,
 		noTrouble, targetRecreated, lateRequests, targetCut, noTrouble, everySource, foreignWriter, strayRequests,
 	}
 }
@@ -48,9 +53,9 @@ func simTroubles() []simTrouble {
 // the end. Where it has not, a partition may stop for the reason that says so,
 // and stay stopped; what its books say must be true all the same.
 const (
-	simTolerates  = false // foreign records and doubles are booked, resume --tolerate-foreign goes on
-	simRecopies   = false // resume --recopy copies again what the target has lost
-	simGuardsFile = false // a ledger that is deleted or replaced while in use is noticed
+	simTolerates  = true // foreign records and doubles are booked, resume --tolerate-foreign goes on
+	simRecopies   = true // resume --recopy copies again what the target has lost
+	simGuardsFile = true // a ledger that is deleted or replaced while in use is noticed
 )
 
 // trouble makes what the history is about.
@@ -356,6 +361,11 @@ func (w *simWorld) restore(rng *rand.Rand) {
 		w.say("the older ledger knows less")
 		return
 	}
+	w.putBack(older, rng)
+}
+
+// putBack goes on with a copy of an older ledger.
+func (w *simWorld) putBack(older string, rng *rand.Rand) {
 	w.restored++
 	path := w.file(fmt.Sprintf("restored-%d.ledger", w.restored))
 	copyFile(w.t, older, path)
@@ -398,10 +408,36 @@ func (w *simWorld) pairsIn(path string) (known []string) {
 	return known
 }
 
-// loseLedger deletes the ledger of the copier that runs, or puts another one in
-// its place.
-func (w *simWorld) loseLedger(*rand.Rand) {
-	w.t.Fatalf("not to be had yet: %t", simGuardsFile)
+// loseLedger deletes the ledger of the copier that runs, or puts a copy in its
+// place. The copier must end, and the person restores what there was.
+func (w *simWorld) loseLedger(rng *rand.Rand) {
+	if w.copier.copying() == nil {
+		w.start(rng)
+		return
+	}
+	w.snapshot()
+	older, path, c := w.snapshots[len(w.snapshots)-1], w.config.LedgerPath, w.copier
+	if rng.IntN(2) == 0 {
+		w.must(os.Remove(path))
+	} else {
+		copyFile(w.t, older, path+".other")
+		w.must(os.Rename(path+".other", path))
+	}
+	w.produce(rng)
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+		w.t.Fatalf("copier %d goes on 10 s after its ledger was taken away", c.number)
+	}
+	var taken *ledger.CorruptError
+	if !errors.As(c.err, &taken) || taken.Law != "file_in_place" {
+		w.t.Fatalf("copier %d ended with %v", c.number, c.err)
+	}
+	w.say("copier %d has ended: %v", c.number, c.err)
+	w.copier = nil
+	w.putBack(older, rng)
 }
 
 // expect says for which reasons a partition may stop and stay stopped.

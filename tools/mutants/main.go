@@ -165,7 +165,7 @@ func (m mutant) judge(dir string, verbose bool) verdict {
 	if out, err := goTest(dir, testLimit, append([]string{"-run", "^$", "-vet=off"}, args[:1]...)); err != nil {
 		return verdict{told: "does not compile: " + lastLine(out)}
 	}
-	out, err := goTest(dir, testLimit, append([]string{"-count=1", "-failfast", "-vet=off"}, args...))
+	out, err := goTest(dir, testLimit, append([]string{"-count=1", "-failfast", "-vet=off", "-timeout=100s"}, args...))
 	if verbose {
 		fmt.Fprintf(os.Stderr, "== %s\n%s\n", m.name, out)
 	}
