@@ -52,6 +52,7 @@ func TestSimulation(t *testing.T) {
 func simOpen(seed int) string {
 	return map[int]string{
 		125: "a source that is proven to be cut goes on when the proof is deleted",
+		305: "the same",
 		235: "partitions added to a topic that has no book yet begin at their log start",
 	}[seed]
 }

@@ -3,7 +3,7 @@
 // with 1 if a bug goes unnoticed, does not compile, or has no place in the source
 // any more.
 //
-//	cd tools && go run ./mutants [-j 2] [-run REGEXP] [-v] [DIRECTORY]
+//	cd tools && go run ./mutants [-j 2] [-run REGEXP] [-n] [-v] [DIRECTORY]
 package main
 
 import (
@@ -47,18 +47,19 @@ func main() {
 	workers := flag.Int("j", 2, "how many mutants are tested at once")
 	only := flag.String("run", "", "only mutants whose name matches")
 	verbose := flag.Bool("v", false, "show what the tests said")
+	dry := flag.Bool("n", false, "only look whether each mutant has its place in the source")
 	flag.Parse()
 	root := ".."
 	if flag.NArg() > 0 {
 		root = flag.Arg(0)
 	}
-	if err := run(root, *workers, *only, *verbose); err != nil {
+	if err := run(root, *workers, *only, *verbose, *dry); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, workers int, only string, verbose bool) error {
+func run(root string, workers int, only string, verbose, dry bool) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -68,6 +69,9 @@ func run(root string, workers int, only string, verbose bool) error {
 		if match.MatchString(m.name) {
 			chosen = append(chosen, m)
 		}
+	}
+	if dry {
+		return places(root, chosen)
 	}
 	dir, err := os.MkdirTemp("", "mutants-*")
 	if err != nil {
@@ -79,6 +83,19 @@ func run(root string, workers int, only string, verbose bool) error {
 		return err
 	}
 	return report(chosen, verdicts)
+}
+
+// places returns an error for each mutant that has no place in the source.
+func places(root string, chosen []mutant) error {
+	var errs []error
+	for _, m := range chosen {
+		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
+		if n := strings.Count(string(source), m.old); err == nil && n != 1 {
+			err = fmt.Errorf("%s: its text is %d times in %s", m.name, n, m.file)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // testAll has each worker test mutants in a copy of its own.
