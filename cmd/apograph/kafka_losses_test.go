@@ -25,6 +25,7 @@ type lossFlow struct {
 	*realFlow
 	t     *testing.T
 	topic string
+	old   bool                         // whether records that are appended are an hour old
 	kept  map[int32][]kafkatest.Record // what the source held once, by partition; see keep
 }
 
@@ -53,11 +54,15 @@ func (l *lossFlow) appendBatches(partition int32, value string, batches int) {
 	p, err := l.source.Producer(kafkatest.None)
 	l.do(err)
 	defer p.Close()
+	var at time.Time
+	if l.old {
+		at = time.Now().Add(-time.Hour)
+	}
 	for b := range batches {
 		var records []*kgo.Record
 		for i := range 10 {
 			records = append(records, &kgo.Record{
-				Topic: l.topic, Partition: partition, Key: []byte("k"), Value: fmt.Appendf(nil, "%s %d", value, 10*b+i),
+				Topic: l.topic, Partition: partition, Key: []byte("k"), Value: fmt.Appendf(nil, "%s %d", value, 10*b+i), Timestamp: at,
 			})
 		}
 		l.do(p.Append(l.t.Context(), records...))
@@ -129,8 +134,8 @@ func (l *lossFlow) books(partition int32, want ...string) {
 		}
 		last = line
 		got = append(got, fmt.Sprintf("%d:%s[%d,%d)%s", line.Generation, line.Tile, line.Start, line.End, line.Cause))
-		if line.Tile == "lost" && line.LastKnown == "" {
-			l.t.Errorf("%s:%d: the lost records [%d, %d) have no last known time", l.topic, partition, line.Start, line.End)
+		if seen := line.Start > 0; line.Tile == "lost" && (line.LastKnown != "") != seen {
+			l.t.Errorf("%s:%d: the lost records [%d, %d) have the last known time %q", l.topic, partition, line.Start, line.End, line.LastKnown)
 		}
 	}
 	if !slices.Equal(got, want) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ import (
 // is the one that the advice names.
 func TestKafkaSourceLosses(t *testing.T) {
 	clusters := kafkatest.StartKafkas(t,
-		kafkatest.KafkaOptions{Name: "source", Nodes: 2, ReplicationFactor: 1, HeapMB: 256, Config: map[string]string{
+		kafkatest.KafkaOptions{Name: "source", HeapMB: 256, Config: map[string]string{
 			"log.retention.check.interval.ms": "300", "log.initial.task.delay.ms": "300", "file.delete.delay.ms": "100",
 		}},
 		kafkatest.KafkaOptions{Name: "target", HeapMB: 256})
@@ -35,9 +34,6 @@ func TestKafkaSourceLosses(t *testing.T) {
 		"recreated-in-the-copy":   recreatedInTheCopy,
 		"partitions-added":        partitionsAdded,
 		"partitions-added-empty":  partitionsAddedAndCut,
-		"unclean-election":        uncleanElection,
-		"unclean-in-the-copy":     uncleanInTheCopy,
-		"unclean-outgrown":        uncleanOutgrown,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(newLossFlow(t, name, clusters[0], clusters[1]))
@@ -51,7 +47,8 @@ func (l *lossFlow) create(partitions int32) {
 	l.do(l.source.CreateTopic(l.t.Context(), l.topic, partitions, kafkatest.LoadConfigs()))
 }
 
-// fillSegments appends several segments of old records, and returns their end.
+// fillSegments appends several segments of old records, and new ones in the last
+// segment. It returns how many.
 func (l *lossFlow) fillSegments() int64 {
 	l.t.Helper()
 	p, err := l.source.Producer(kafkatest.None)
@@ -69,7 +66,9 @@ func (l *lossFlow) fillSegments() int64 {
 		}
 		l.do(p.Append(l.t.Context(), records...))
 	}
-	return end
+	l.old = false
+	l.appendBatches(0, "new", 1)
+	return end + 10
 }
 
 // createShort makes a topic of small segments, which retention is then let
@@ -101,6 +100,7 @@ func (l *lossFlow) logStart(behind int64) (start int64) {
 
 func retentionWhileStopped(l *lossFlow) {
 	l.createShort()
+	l.old = true
 	l.appendBatches(0, "first", 1)
 	l.keep(0)
 	l.once(0)
@@ -109,7 +109,7 @@ func retentionWhileStopped(l *lossFlow) {
 	start := l.expire(10)
 	for range 2 { // the second run finds nothing new, and the loss stays
 		l.once(3)
-		l.books(0, "0:copied[0,10)", fmt.Sprintf("0:lost[10,%d)retention", start), fmt.Sprintf("0:copied[%d,%d)", start, end))
+		l.books(0, "1:copied[0,10)", fmt.Sprintf("1:lost[10,%d)retention", start), fmt.Sprintf("1:copied[%d,%d)", start, end))
 	}
 	l.holds(0, [2]int64{0, 10}, [2]int64{start, end})
 	l.verify(3, "not_verified[0,10)retention", fmt.Sprintf("lost[10,%d)retention", start))
@@ -137,7 +137,7 @@ func retentionInTheCopy(l *lossFlow) {
 	}
 	l.once(3)
 	cut := l.cutAt()
-	l.books(0, fmt.Sprintf("0:copied[0,%d)", cut), fmt.Sprintf("0:lost[%d,%d)retention", cut, bounds.LogStart), fmt.Sprintf("0:copied[%d,%d)", bounds.LogStart, end))
+	l.books(0, fmt.Sprintf("1:copied[0,%d)", cut), fmt.Sprintf("1:lost[%d,%d)retention", cut, bounds.LogStart), fmt.Sprintf("1:copied[%d,%d)", bounds.LogStart, end))
 	l.holds(0, [2]int64{0, cut}, [2]int64{bounds.LogStart, end})
 	l.verify(3, fmt.Sprintf("not_verified[0,%d)retention", cut), fmt.Sprintf("lost[%d,%d)retention", cut, bounds.LogStart))
 }
@@ -160,19 +160,19 @@ func deletedWhileStopped(l *lossFlow) {
 	l.keep(0)
 	l.do(l.source.DeleteRecords(l.t.Context(), l.topic, 0, 7))
 	l.once(0) // at first sight nothing is lost: the scope begins there
-	l.books(0, "0:before_start[0,7)", "0:copied[7,50)")
+	l.books(0, "1:before_start[0,7)", "1:copied[7,50)")
 	l.appendBatches(0, "second", 5)
 	l.keep(0)
 	l.do(l.source.DeleteRecords(l.t.Context(), l.topic, 0, 73))
 	l.once(3)
-	l.books(0, "0:before_start[0,7)", "0:copied[7,50)", "0:lost[50,73)delete_records", "0:copied[73,100)")
+	l.books(0, "1:before_start[0,7)", "1:copied[7,50)", "1:lost[50,73)delete_records", "1:copied[73,100)")
 	l.appendBatches(0, "third", 5)
 	l.keep(0)
 	l.do(l.source.DeleteRecords(l.t.Context(), l.topic, 0, 120)) // between two batches
 	l.once(3)
-	l.books(0, "0:before_start[0,7)", "0:copied[7,50)", "0:lost[50,73)delete_records", "0:copied[73,100)", "0:lost[100,120)delete_records", "0:copied[120,150)")
+	l.books(0, "1:before_start[0,7)", "1:copied[7,50)", "1:lost[50,73)delete_records", "1:copied[73,100)", "1:lost[100,120)delete_records", "1:copied[120,150)")
 	l.holds(0, [2]int64{7, 50}, [2]int64{73, 100}, [2]int64{120, 150})
-	l.verify(3, "not_verified[7,50)retention", "lost[50,73)delete_records", "not_verified[73,100)retention", "lost[100,120)delete_records")
+	l.verify(3, "not_verified[7,100)retention", "lost[50,73)delete_records", "lost[100,120)delete_records")
 }
 
 func deletedInTheCopy(l *lossFlow) {
@@ -187,7 +187,7 @@ func deletedInTheCopy(l *lossFlow) {
 		l.t.Errorf("the copier: exit code %d, %v", code, answer)
 	}
 	cut := l.cutAt()
-	l.books(0, fmt.Sprintf("0:copied[0,%d)", cut), fmt.Sprintf("0:lost[%d,345)delete_records", cut), fmt.Sprintf("0:copied[345,%d)", end))
+	l.books(0, fmt.Sprintf("1:copied[0,%d)", cut), fmt.Sprintf("1:lost[%d,345)delete_records", cut), fmt.Sprintf("1:copied[345,%d)", end))
 	l.holds(0, [2]int64{0, cut}, [2]int64{345, end})
 	l.verify(3, fmt.Sprintf("not_verified[0,%d)retention", cut), fmt.Sprintf("lost[%d,345)delete_records", cut))
 }
@@ -201,11 +201,11 @@ func deletedWhole(l *lossFlow) {
 	l.appendBatches(0, "second", 3)
 	l.do(l.source.DeleteRecords(l.t.Context(), l.topic, 0, 50))
 	l.once(3)
-	l.books(0, "0:copied[0,20)", "0:lost[20,50)delete_records")
+	l.books(0, "1:copied[0,20)", "1:lost[20,50)delete_records")
 	l.appendBatches(0, "third", 1)
 	l.keep(0)
 	l.once(3)
-	l.books(0, "0:copied[0,20)", "0:lost[20,50)delete_records", "0:copied[50,60)")
+	l.books(0, "1:copied[0,20)", "1:lost[20,50)delete_records", "1:copied[50,60)")
 	l.holds(0, [2]int64{0, 20}, [2]int64{50, 60})
 	l.verify(3, "not_verified[0,20)retention", "lost[20,50)delete_records")
 }
@@ -221,9 +221,9 @@ func topicDeleted(l *lossFlow) {
 	stop()
 	l.once(1, "0 topic_deleted 20")
 	l.stays(0, 1, "topic_deleted")
-	l.books(0, "0:copied[0,20)")
+	l.books(0, "1:copied[0,20)")
 	l.holds(0, [2]int64{0, 20})
-	l.verify(3, "diverged[0,20)")
+	l.verify(4, "not_verified[0,20)unreadable")
 }
 
 // recreate deletes the source topic, and makes it anew with other records.
@@ -240,7 +240,14 @@ func (l *lossFlow) acceptsRecreated(old, anew int64) {
 	l.t.Helper()
 	l.order("resume", l.topic, "--accept-recreated")
 	l.once(0)
-	l.books(0, fmt.Sprintf("0:copied[0,%d)", old), fmt.Sprintf("1:copied[0,%d)", anew))
+	l.holdsBoth(old, anew)
+}
+
+// holdsBoth expects the copy of the topic that was deleted, and behind it that
+// of the new one.
+func (l *lossFlow) holdsBoth(old, anew int64) {
+	l.t.Helper()
+	l.books(0, fmt.Sprintf("1:copied[0,%d)", old), fmt.Sprintf("2:copied[0,%d)", anew))
 	got, err := l.target.ReadUncommitted(l.t.Context(), l.topic, 0)
 	l.do(err)
 	now, err := l.source.ReadCommitted(l.t.Context(), l.topic, 0)
@@ -258,7 +265,7 @@ func recreatedBetweenRuns(l *lossFlow) {
 	l.recreate(1)
 	l.once(1, "0 topic_recreated 30")
 	l.stays(0, 1, "topic_recreated")
-	l.verify(3, "diverged[0,30)")
+	l.verify(3, "diverged[0,10)", "diverged[10,30)")
 	l.acceptsRecreated(30, 10)
 }
 
@@ -269,7 +276,7 @@ func recreatedOutgrown(l *lossFlow) {
 	l.once(0)
 	l.recreate(6)
 	l.once(1, "0 topic_recreated 30")
-	l.books(0, "0:copied[0,30)")
+	l.books(0, "1:copied[0,30)")
 	l.acceptsRecreated(30, 60)
 }
 
@@ -281,13 +288,14 @@ func recreatedInTheCopy(l *lossFlow) {
 	l.reaches(0, 30)
 	l.recreate(6)
 	l.stops(0, "topic_recreated")
-	l.books(0, "0:copied[0,30)")
+	l.books(0, "1:copied[0,30)")
 	l.order("resume", l.topic, "--accept-recreated")
 	l.reaches(0, 60)
 	if code, answer := stop(); code != 143 || answer["complete"] != true {
 		l.t.Errorf("the copier: exit code %d, %v", code, answer)
 	}
-	l.acceptsRecreated(30, 60)
+	l.once(0)
+	l.holdsBoth(30, 60)
 }
 
 func partitionsAdded(l *lossFlow) {
@@ -303,7 +311,7 @@ func partitionsAdded(l *lossFlow) {
 	if code, answer := stop(); code != 143 || answer["complete"] != true {
 		l.t.Errorf("the copier: exit code %d, %v", code, answer)
 	}
-	l.books(1, "0:copied[0,20)")
+	l.books(1, "1:copied[0,20)")
 	l.prove(l.t, l.topic)
 }
 
@@ -318,7 +326,7 @@ func partitionsAddedAndCut(l *lossFlow) {
 	l.keep(1)
 	l.do(l.source.DeleteRecords(l.t.Context(), l.topic, 1, 15))
 	l.once(3)
-	l.books(1, "0:lost[0,15)delete_records", "0:copied[15,30)")
+	l.books(1, "1:lost[0,15)delete_records", "1:copied[15,30)") // nobody ever saw them
 	l.holds(1, [2]int64{15, 30})
 	l.verify(3, "lost[0,15)delete_records")
 }
@@ -331,49 +339,79 @@ func (l *lossFlow) createUnclean(k *kafkatest.Kafka) {
 	l.do(k.CreateAssigned(l.t.Context(), l.topic, configs, []int32{1, 2}), k.WaitInSync(l.t.Context(), l.topic, 0, 2))
 }
 
-// behind has an action done while the second node is down, so that only the
-// first has what it writes. Then the first dies, and the second, which comes
-// back, is elected although it is behind; and at last the first follows it.
-func (l *lossFlow) behind(k *kafkatest.Kafka, action func()) {
+// leads waits until a node leads a topic of two, alone in sync.
+func (l *lossFlow) leads(k *kafkatest.Kafka, node int) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
-	defer cancel()
-	l.do(k.Kill(2), l.leads(ctx, k, 1))
-	action()
-	l.do(k.Kill(1), k.Restart(2), l.leads(ctx, k, 2))
+	_, err := k.WaitLeader(l.t.Context(), l.topic, 0, 3-node)
+	l.do(err, k.WaitInSyncAre(l.t.Context(), l.topic, 0, node))
 }
 
-// leads waits until a node leads, alone in sync.
-func (l *lossFlow) leads(ctx context.Context, k *kafkatest.Kafka, node int) error {
-	_, err := k.WaitLeader(ctx, l.topic, 0, 3-node)
-	if err != nil {
-		return err
+// uncleanElection has an action done while the second node is down, so that
+// only the first has what it writes. Then the first dies, and the second, which
+// comes back, is elected although it is behind.
+func uncleanElection(k *kafkatest.Kafka, flows []*lossFlow, action func(*lossFlow)) {
+	first := flows[0]
+	first.t.Helper()
+	first.do(k.Kill(2))
+	for _, l := range flows {
+		l.leads(k, 1)
+		action(l)
 	}
-	return k.WaitInSyncAre(ctx, l.topic, 0, node)
+	first.do(k.Kill(1), k.Restart(2))
+	for _, l := range flows {
+		l.leads(k, 2)
+	}
 }
 
-// healed brings the first node back, to follow the second.
-func (l *lossFlow) healed(k *kafkatest.Kafka) {
-	l.t.Helper()
-	l.do(k.Restart(1), k.WaitInSyncEverywhere(l.t.Context()))
-}
-
-func uncleanElection(l *lossFlow) {
-	l.createUnclean(l.source)
-	l.appendBatches(0, "first", 3)
-	l.behind(l.source, func() {
+// TestKafkaSourceUnclean: an unclean election takes back what was copied. It is
+// seen by a copier that runs, by one that was stopped, and where the new log has
+// outgrown the books in the meantime.
+func TestKafkaSourceUnclean(t *testing.T) {
+	clusters := kafkatest.StartKafkas(t,
+		kafkatest.KafkaOptions{Name: "source", Nodes: 2, ReplicationFactor: 1, HeapMB: 256},
+		kafkatest.KafkaOptions{Name: "target", HeapMB: 256})
+	var flows []*lossFlow
+	for _, topic := range []string{"stopped", "outgrown", "living"} {
+		l := newLossFlow(t, topic, clusters[0], clusters[1])
+		l.createUnclean(l.source)
+		l.appendBatches(0, "first", 3)
+		flows = append(flows, l)
+	}
+	stopped, outgrown, living := flows[0], flows[1], flows[2]
+	stop := living.living()
+	uncleanElection(clusters[0], flows, func(l *lossFlow) {
 		l.appendBatches(0, "to be lost", 2)
 		l.keep(0)
-		l.once(0)
-		l.books(0, "0:copied[0,50)")
+		if l != living {
+			l.once(0)
+		}
+		l.reaches(0, 50)
 	})
-	l.once(1, "0 source_truncated 50")
-	l.healed(l.source)
-	l.appendBatches(0, "other", 1)
-	l.once(1, "0 source_truncated 50")
-	l.stays(0, 1, "source_truncated")
-	l.verify(3, "diverged[30,40)", "diverged[40,50)")
-	l.acceptsTruncated(30, 50, 40)
+	stopped.once(1, "0 source_truncated 50") // the log is shorter than the books
+	if err := clusters[0].Restart(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters[0].WaitInSyncEverywhere(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range flows {
+		l.appendBatches(0, "other", []int{1, 7, 1}[i])
+	}
+	living.stops(0, "source_truncated")
+	if code, _ := stop(); code != 1 && code != 143 {
+		t.Errorf("the copier: exit code %d", code)
+	}
+	for i, l := range flows {
+		l.once(1, "0 source_truncated 50")
+		l.stays(0, 1, "source_truncated")
+		l.books(0, "1:copied[0,50)")
+		if l == outgrown {
+			l.verify(3, "diverged[30,50)", "not_copied_yet[50,100)behind")
+		} else {
+			l.verify(3, "diverged[30,40)", "diverged[40,50)")
+		}
+		l.acceptsTruncated(30, 50, []int64{40, 100, 40}[i])
+	}
 }
 
 // acceptsTruncated goes the way that the advice names: the book is closed, and
@@ -382,7 +420,7 @@ func (l *lossFlow) acceptsTruncated(cut, old, now int64) {
 	l.t.Helper()
 	l.order("resume", l.topic+":0", "--accept-truncated")
 	l.once(0)
-	l.books(0, fmt.Sprintf("0:copied[0,%d)", old), fmt.Sprintf("1:before_start[0,%d)", cut), fmt.Sprintf("1:copied[%d,%d)", cut, now))
+	l.books(0, fmt.Sprintf("1:copied[0,%d)", old), fmt.Sprintf("2:before_start[0,%d)", cut), fmt.Sprintf("2:copied[%d,%d)", cut, now))
 	source, err := l.source.ReadCommitted(l.t.Context(), l.topic, 0)
 	l.do(err)
 	got, err := l.target.ReadUncommitted(l.t.Context(), l.topic, 0)
@@ -390,40 +428,4 @@ func (l *lossFlow) acceptsTruncated(cut, old, now int64) {
 	if d := differenceOfContent(append(l.kept[0], source[cut:]...), got); d != "" {
 		l.t.Errorf("the target: %s", d)
 	}
-}
-
-func uncleanInTheCopy(l *lossFlow) {
-	l.createUnclean(l.source)
-	l.appendBatches(0, "first", 3)
-	stop := l.living()
-	l.behind(l.source, func() {
-		l.appendBatches(0, "to be lost", 2)
-		l.keep(0)
-		l.reaches(0, 50)
-	})
-	l.healed(l.source)
-	l.appendBatches(0, "other", 1)
-	l.stops(0, "source_truncated")
-	if code, _ := stop(); code != 1 && code != 143 {
-		l.t.Errorf("the copier: exit code %d", code)
-	}
-	l.verify(3, "diverged[30,40)", "diverged[40,50)")
-	l.acceptsTruncated(30, 50, 40)
-}
-
-// uncleanOutgrown: the new leader's log has outgrown the books when they are
-// looked at.
-func uncleanOutgrown(l *lossFlow) {
-	l.createUnclean(l.source)
-	l.appendBatches(0, "first", 3)
-	l.behind(l.source, func() {
-		l.appendBatches(0, "to be lost", 2)
-		l.keep(0)
-		l.once(0)
-	})
-	l.healed(l.source)
-	l.appendBatches(0, "other", 7)
-	l.once(1, "0 source_truncated 50")
-	l.verify(3, "diverged[30,50)", "not_copied_yet[50,100)behind")
-	l.acceptsTruncated(30, 50, 100)
 }
