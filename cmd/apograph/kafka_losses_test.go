@@ -254,14 +254,7 @@ func (l *lossFlow) living(args ...string) (end func() (int, map[string]any)) {
 // reaches waits until a running copier has booked a partition to an offset.
 func (l *lossFlow) reaches(partition int32, offset int64) {
 	l.t.Helper()
-	var seen statusAnswerRow
-	defer func() {
-		if l.t.Failed() {
-			l.t.Logf("last seen: %+v", seen)
-		}
-	}()
-	eventually(l.t, fmt.Sprintf("%s:%d is booked to %d", l.topic, partition, offset), func() bool {
-		_, seen = l.status(partition)
+	l.shows(fmt.Sprintf("%s:%d is booked to %d", l.topic, partition, offset), partition, func(seen statusAnswerRow) bool {
 		return seen.Position != nil && *seen.Position >= offset
 	})
 }
@@ -269,16 +262,31 @@ func (l *lossFlow) reaches(partition int32, offset int64) {
 // stops waits until a running copier has stopped a partition.
 func (l *lossFlow) stops(partition int32, reason string) {
 	l.t.Helper()
-	var seen statusAnswerRow
-	defer func() {
-		if l.t.Failed() {
-			l.t.Logf("last seen: %+v", seen)
-		}
-	}()
-	eventually(l.t, fmt.Sprintf("%s:%d stops with %s", l.topic, partition, reason), func() bool {
-		_, seen = l.status(partition)
+	l.shows(fmt.Sprintf("%s:%d stops with %s", l.topic, partition, reason), partition, func(seen statusAnswerRow) bool {
 		return seen.State == "stopped" && seen.Reason == reason
 	})
+}
+
+// shows waits until status shows something of a partition. What has failed is
+// tried again with growing pauses, so it may take a while.
+func (l *lossFlow) shows(what string, partition int32, holds func(statusAnswerRow) bool) {
+	l.t.Helper()
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		_, seen := l.status(partition)
+		if holds(seen) {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			row, _ := json.Marshal(seen)
+			l.t.Fatalf("never: %s; last seen %s", what, row)
+		}
+	}
 }
 
 // moment waits for a short while on the clock of the brokers, which cannot be

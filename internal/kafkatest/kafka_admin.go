@@ -106,27 +106,46 @@ func (k *Kafka) SetTopicConfig(ctx context.Context, topic, name, value string) e
 	return k.alterTopic(ctx, topic, name, value)
 }
 
-// LimitClient sets quotas of a client id: bytes a second that it may write. 0
-// lifts the limit.
-func (k *Kafka) LimitClient(ctx context.Context, clientID string, bytesPerSecond float64) error {
+// LimitClients has the brokers throttle every client that writes more bytes a
+// second: the answer to a request that is carried out then says how long to
+// wait, and the connection is not read meanwhile (KIP-219). 0 lifts the limit.
+func (k *Kafka) LimitClients(ctx context.Context, bytesPerSecond float64) error {
 	client, err := k.Client()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	answers, err := kadm.NewClient(client).AlterClientQuotas(ctx, []kadm.AlterClientQuotaEntry{{
-		Entity: kadm.ClientQuotaEntity{{Type: "client-id", Name: &clientID}},
+		Entity: kadm.ClientQuotaEntity{{Type: "client-id"}}, // the default of all
 		Ops:    []kadm.AlterClientQuotaOp{{Key: "producer_byte_rate", Value: bytesPerSecond, Remove: bytesPerSecond == 0}},
 	}})
 	if err != nil {
-		return fmt.Errorf("limit client %s: %w", clientID, err)
+		return fmt.Errorf("limit clients: %w", err)
 	}
 	for _, answer := range answers {
 		if answer.Err != nil {
-			return fmt.Errorf("limit client %s: %w: %s", clientID, answer.Err, answer.ErrMessage)
+			return fmt.Errorf("limit clients: %w: %s", answer.Err, answer.ErrMessage)
 		}
 	}
 	return nil
+}
+
+// ActiveProducers asks the leader of a partition how many producers it knows
+// (DescribeProducers).
+func (k *Kafka) ActiveProducers(ctx context.Context, topic string, partition int32) (int, error) {
+	client, err := k.Client()
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	topics := kadm.TopicsSet{}
+	topics.Add(topic, partition)
+	described, err := kadm.NewClient(client).DescribeProducers(ctx, topics)
+	if err != nil {
+		return 0, fmt.Errorf("producers of %s:%d: %w", topic, partition, err)
+	}
+	found := described[topic].Partitions[partition]
+	return len(found.ActiveProducers), found.Err
 }
 
 // WaitInSyncEverywhere returns when every partition of every topic, the brokers'
