@@ -179,14 +179,14 @@ func producerFault(producers []Producer, next Producer) string {
 }
 
 // SetState says what was last seen of the source. It is durable with a commit:
-// the next one if a bound has changed, else when the state in the file has
-// become ten seconds old.
+// the next one if a bound has changed, else when a time in the file has become
+// ten seconds old.
 //
 // A leader reads high watermark, log start offset and last stable offset one
 // after the other (Kafka's Partition.readRecords), so that a later one may be
 // above an earlier one that has moved on since: then the earlier one is raised.
-// CompactSeen stays set once it is. An offset below -1 is an error; other errors
-// are those of Append.
+// CompactSeen stays set once it is, and CaughtUpMillis stays as it was where it is
+// 0 or -1. An offset below -1 is an error; other errors are those of Append.
 func (l *Ledger) SetState(id PairID, s State) error {
 	if s.LastStable >= 0 {
 		s.LastStable = max(s.LastStable, s.LogStart)
@@ -204,6 +204,9 @@ func (l *Ledger) SetState(id PairID, s State) error {
 		return err
 	}
 	s.CompactSeen = s.CompactSeen || p.state.CompactSeen
+	if s.CaughtUpMillis <= 0 {
+		s.CaughtUpMillis = p.state.CaughtUpMillis
+	}
 	p.state = s
 	if p.stateWorth() {
 		l.list(p)
@@ -226,6 +229,8 @@ func stateFault(s *State) string {
 			s.LogStart, s.LastStable, s.HighWatermark)
 	case s.SeenMillis < -1 || s.SeenMillis > maxMillis:
 		return fmt.Sprintf("seen at %d ms", s.SeenMillis)
+	case s.CaughtUpMillis < -1 || s.CaughtUpMillis > maxMillis:
+		return fmt.Sprintf("caught up at %d ms", s.CaughtUpMillis)
 	}
 	return ""
 }
@@ -237,5 +242,10 @@ func ordered(low, high int64) bool { return low <= high || high == -1 }
 func (p *pair) stateWorth() bool {
 	bounds := p.state
 	bounds.SeenMillis = p.stored.SeenMillis
-	return bounds != p.stored || p.state.SeenMillis >= p.stored.SeenMillis+stateDelay.Milliseconds()
+	if p.stored.CaughtUpMillis >= 0 {
+		bounds.CaughtUpMillis = p.stored.CaughtUpMillis
+	}
+	delay := stateDelay.Milliseconds()
+	return bounds != p.stored || p.state.SeenMillis >= p.stored.SeenMillis+delay ||
+		p.state.CaughtUpMillis >= p.stored.CaughtUpMillis+delay
 }

@@ -98,12 +98,14 @@ type checker struct {
 	format int // of the file
 	commit commitRecord
 	books  flowCounts
+	marks  markCounts
 	pairs  map[PairID]*checkedPair
 }
 
 // A checkedPair is a pair as far as it has been checked.
 type checkedPair struct {
 	pairRecord
+	marked
 	state    stateRecord
 	hasState bool
 
@@ -142,7 +144,7 @@ func (c *checker) run() error {
 	if err := c.tree.checkBuckets(c.format); err != nil {
 		return err
 	}
-	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.pages, c.folded, c.targets, c.journal, c.ends, c.flow}
+	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.readMarks, c.pages, c.folded, c.targets, c.journal, c.ends, c.flow}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -209,6 +211,8 @@ func (c *checker) meta() error {
 			c.commit, err = decodeCommit(payload)
 		case metaBooks:
 			c.books, err = decodeFlowCounts(payload)
+		case metaMarks:
+			c.marks, err = decodeMarkCounts(payload)
 		}
 		return err
 	})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 )
 
@@ -40,6 +41,12 @@ func (c *checker) opening(known *openings, r *pairRecord) error {
 		return lawErrorf(lawGeneration, "%s-%d: generation %d follows %d", r.SourceTopic, r.Partition,
 			r.Generation, known.generations[source])
 	}
+	if err := known.cutFault(&r.Pair); err != nil {
+		return err
+	}
+	if err := r.formatFault(c.format); err != nil {
+		return err
+	}
 	known.add(&r.Pair)
 	for i := range r.producers {
 		if fault := producerFault(r.producers[:i], r.producers[i]); fault != "" {
@@ -73,6 +80,9 @@ func (c *checker) states() error {
 			return err
 		}
 		p.state, p.hasState = s, true
+		if err := s.formatFault(c.format); err != nil {
+			return err
+		}
 		if s.folded > c.commit.number {
 			return lawErrorf(lawJournal, "was folded by commit %d of %d", s.folded, c.commit.number)
 		}
@@ -155,6 +165,9 @@ func (c *checker) entry(p *checkedPair, bucket string, key []byte, e *Entry) {
 		c.violation(bucket, keyText(bucket, key), lawBeforeStart,
 			"%s at source %v, before the start of the scope at %d", e.Tile, e.Source, p.ScopeStart)
 	}
+	if err := p.marked.entry(e, p.cut()); err != nil {
+		_ = c.reported(bucket, key, err)
+	}
 	p.totals.add(e)
 	p.end = e.end()
 }
@@ -228,7 +241,7 @@ func (c *checker) section(key []byte, number uint64, s *section) error {
 		return unknownPair(bucketJournal, key, s.id)
 	}
 	if s.state != nil {
-		if err := checkState(s.state); err != nil {
+		if err := cmp.Or(checkState(s.state), s.state.formatFault(c.format)); err != nil {
 			return err
 		}
 	}
@@ -263,6 +276,7 @@ func (c *checker) ends() error {
 			c.violation(bucketPairs, key, lawBeforeStart, "the scope starts at %d, before_start ends at %d",
 				p.ScopeStart, p.totals.Tiles[BeforeStart])
 		}
+		c.checkMarks(p)
 	}
 	return nil
 }

@@ -33,10 +33,12 @@ type task struct {
 	open    []*pair
 	close   *pair
 	closing Closing
+	cutBad  int64 // of the closing, if it has a cut: see pairRecord
 	scope   *Scope
 	see     []SeenTopic // that are not in the file
 	order   *Order
 	made    *madeChange
+	accept  *acceptChange
 }
 
 // A commit is the plan of one transaction. Building it changes nothing that
@@ -49,6 +51,7 @@ type commit struct {
 	stops   []stopChange
 	format  int        // of the file, before
 	counts  flowCounts // afterwards
+	marks   markCounts // afterwards
 
 	unfolded []*pair  // writer.unfolded, afterwards
 	journal  []uint64 // writer.journal, afterwards
@@ -64,6 +67,9 @@ type change struct {
 	state   *State  // nil: not worth writing
 	record  *pairRecord
 	opened  bool
+
+	doubts   []Doubt // afterwards, if doubting
+	doubting bool
 
 	pages []*page // afterwards
 	fold  bool
@@ -106,7 +112,7 @@ func (l *Ledger) CommitLoop(ctx context.Context) error {
 // commit writes what is queued, and does the task. The caller holds l.commitMu.
 func (l *Ledger) commit(t task) error {
 	c, err := l.take(t)
-	if err != nil || len(c.changes) == 0 && c.scope == nil && !c.flowNews() {
+	if err != nil || len(c.changes) == 0 && c.scope == nil && !c.flowNews() && !c.markNews() {
 		return err
 	}
 	defer c.forget()
@@ -147,8 +153,9 @@ func (l *Ledger) take(t task) (*commit, error) {
 		ch.opened, ch.record = true, &p.pairRecord
 	}
 	if t.close != nil {
-		c.change(t.close).close(t.closing, c.time)
+		c.change(t.close).close(&t, c.time)
 	}
+	c.countMarks(l.marks)
 	return c, nil
 }
 
@@ -167,6 +174,9 @@ func (c *commit) take(p *pair) *change {
 	if p.changed {
 		record := p.pairRecord
 		ch.record, p.changed = &record, false
+	}
+	if p.doubted {
+		ch.doubts, ch.doubting, p.doubted = p.doubts, true, false
 	}
 	return ch
 }
@@ -193,12 +203,16 @@ func (c *commit) forget() {
 
 // close makes the closing part of the change. The pair refuses entries from
 // here on, so that the books end where the closing says.
-func (ch *change) close(closing Closing, now int64) {
+func (ch *change) close(t *task, now int64) {
+	closing := t.closing
 	if closing.AtMillis == 0 {
 		closing.AtMillis = now
 	}
 	record := ch.pair.pairRecord
 	record.Closed, record.closedAt = &closing, ch.pair.end
+	if closing.Cut != nil {
+		record.cutBad = t.cutBad + unacceptedOf(ch.pair.accepted, badOf(ch.entries, closing.Cut))
+	}
 	ch.record = &record
 	ch.pair.closing = true
 }
@@ -268,6 +282,7 @@ func (l *Ledger) publish(c *commit) {
 		l.scope = *c.scope
 	}
 	l.publishFlow(c)
+	l.publishMarks(c)
 }
 
 func (l *Ledger) publishChange(ch *change, number uint64) {
@@ -275,7 +290,7 @@ func (l *Ledger) publishChange(ch *change, number uint64) {
 	if ch.opened {
 		l.pairs[p.ID] = p
 	} else if ch.record != nil && ch.record.Closed != nil {
-		p.Closed, p.closedAt = ch.record.Closed, ch.record.closedAt
+		p.Closed, p.closedAt, p.cutBad = ch.record.Closed, ch.record.closedAt, ch.record.cutBad
 	}
 	p.pages = ch.pages
 	if ch.state != nil {
@@ -302,12 +317,13 @@ func (l *Ledger) untake(c *commit) {
 	l.queued += c.queued
 	l.untakeStops(c)
 	for _, ch := range c.changes {
-		if ch.opened || !ch.news() && ch.record == nil {
+		if ch.opened || !ch.news() && ch.record == nil && !ch.doubting {
 			continue // never seen, or only folded
 		}
 		p := ch.pair
 		p.queue = append(ch.entries, p.queue...)
 		p.changed = p.changed || ch.record != nil
+		p.doubted = p.doubted || ch.doubting
 		l.list(p)
 	}
 }

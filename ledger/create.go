@@ -112,6 +112,7 @@ func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
 		metaScope:    scopeValue(&Scope{}),
 		metaCommit:   commitValue(commitRecord{time: now.UnixMilli()}),
 		metaBooks:    flowCountsValue(flowCounts{}),
+		metaMarks:    markCountsValue(markCounts{}),
 	}
 	for key, value := range values {
 		if err := put(tx, bucketMeta, []byte(key), value); err != nil {

@@ -151,16 +151,10 @@ func change01(before, after bool) int {
 }
 
 // writeFlow puts what changes in the books beside the pairs into the
-// transaction. The first such transaction makes a file of format 1 one of
-// format 2: nothing else differs between the two.
+// transaction.
 func (c *commit) writeFlow(tx *bbolt.Tx) error {
 	if !c.flowNews() {
 		return nil
-	}
-	if c.format < formatFlow {
-		if err := addFlowBooks(tx); err != nil {
-			return err
-		}
 	}
 	for i := range c.see {
 		key := topicKey(c.see[i].Name, c.see[i].ID)
@@ -182,14 +176,6 @@ func (c *commit) writeFlow(tx *bbolt.Tx) error {
 	return put(tx, bucketMeta, []byte(metaBooks), flowCountsValue(c.counts))
 }
 
-// addFlowBooks makes a file of format 1 one of format 2, with empty books.
-func addFlowBooks(tx *bbolt.Tx) error {
-	if err := createBuckets(tx, flowBuckets()); err != nil {
-		return err
-	}
-	return put(tx, bucketMeta, []byte(metaFormat), formatValue())
-}
-
 // putAnywhere stores a sealed value in a bucket that does not grow at the ends
 // of its keys.
 func putAnywhere(tx *bbolt.Tx, bucket string, key, value []byte) error {
@@ -201,7 +187,6 @@ func (l *Ledger) publishFlow(c *commit) {
 	if !c.flowNews() {
 		return
 	}
-	l.identity.Format = format
 	l.flow.counts = c.counts
 	for i := range c.see {
 		l.flow.noteSeen(&c.see[i])

@@ -152,21 +152,39 @@ func appendState(b []byte, s *State, base int64) []byte {
 	if s.CompactSeen {
 		flags |= stateCompactSeen
 	}
+	if s.CaughtUpMillis >= 0 {
+		flags |= stateCaughtUp
+	}
 	b = binary.AppendUvarint(b, flags)
 	b = binary.AppendUvarint(b, uint64(s.HighWatermark+1))
 	b = binary.AppendVarint(b, s.HighWatermark-s.LastStable)
 	b = binary.AppendUvarint(b, uint64(s.LogStart+1))
-	return binary.AppendVarint(b, s.SeenMillis-base)
+	b = binary.AppendVarint(b, s.SeenMillis-base)
+	if s.CaughtUpMillis >= 0 {
+		b = binary.AppendVarint(b, s.CaughtUpMillis-base)
+	}
+	return b
 }
 
-const stateCompactSeen = 1
+// Flags of a state.
+const (
+	stateCompactSeen = 1 << iota
+	stateCaughtUp    // when follows; from format 3 on
+	stateKnown       = 1<<iota - 1
+)
 
 // decodeState is the inverse of appendState.
 func decodeState(r *wireReader, base int64) State {
-	s := State{CompactSeen: r.flags(stateCompactSeen) != 0}
+	flags := r.flags(stateKnown)
+	s := State{CompactSeen: flags&stateCompactSeen != 0, CaughtUpMillis: -1}
 	s.HighWatermark = r.count() - 1
 	s.LastStable = s.HighWatermark - r.varint()
 	s.LogStart = r.count() - 1
 	s.SeenMillis = r.delta(base)
+	if flags&stateCaughtUp != 0 {
+		if s.CaughtUpMillis = r.delta(base); s.CaughtUpMillis < 0 {
+			r.fail()
+		}
+	}
 	return s
 }

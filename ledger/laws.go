@@ -34,6 +34,9 @@ const (
 	lawClosing     = "closing"
 	lawProducers   = "producers"
 	lawState       = "state_bounds"
+	lawCut         = "cut"
+	lawAccepted    = "acceptances"
+	lawDoubts      = "doubts"
 
 	// Of the books beside the pairs.
 	lawTopics = "seen_topics"

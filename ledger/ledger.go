@@ -43,6 +43,7 @@ type Ledger struct {
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
 	flow      flowBooks
+	marks     markCounts // of values in the file
 	pairs     map[PairID]*pair
 	last      commitRecord
 	scope     Scope
@@ -64,20 +65,27 @@ type pair struct {
 	pages []*page
 	state State
 
+	doubts      []Doubt      // committed or not; replaced, never changed
+	accepted    []acceptance // committed; replaced, never changed
+	acceptedBad int64        // offsets of them in bad tiles
+
 	queue    []Entry // joined, to be committed
 	end      place   // behind the queue
 	appended int64   // records of ours up to end
 	scopeEnd int64   // end of the before_start tiles up to end
 	listed   bool    // in Ledger.queue
 	changed  bool    // the record has to be written
+	doubted  bool    // the doubts have to be written
 	closing  bool    // ClosePair is at work: nothing more is appended
 
 	// Written with Ledger.commitMu and Ledger.mu held, so that either is enough
-	// to read them. The same holds for pages.
+	// to read them. The same holds for pages and accepted.
 	unfolded  uint64 // first commit that is only in the journal; 0: none
 	folded    uint64 // last commit that folded the pair
 	foldedEnd place  // end of its pages in the file
 	stored    State  // state in the file
+
+	storedDoubts []Doubt // in the file
 
 	planned *change // by the commit under way; guarded by Ledger.commitMu
 }
@@ -138,7 +146,7 @@ func (p *pair) copy() Pair {
 	c := p.Pair
 	c.ScopeStart = max(c.ScopeStart, p.tail().after.Tiles[BeforeStart])
 	if c.Closed != nil {
-		closed := *c.Closed
+		closed := c.Closed.clone()
 		c.Closed = &closed
 	}
 	return c

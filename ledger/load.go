@@ -74,6 +74,14 @@ func keyText(bucket string, key []byte) string {
 		} else if ok {
 			return fmt.Sprintf("topic id %v", id)
 		}
+	case bucketAccepted:
+		if id, source, ok := parseAcceptedKey(key); ok {
+			return fmt.Sprintf("pair %d source %d", id, source)
+		}
+	case bucketDoubts:
+		if id, kind, source, ok := parseDoubtKey(key); ok {
+			return fmt.Sprintf("pair %d %v source %d", id, kind, source)
+		}
 	case bucketOrders, bucketStops:
 		if p, ok := parsePartitionKey(key); ok {
 			return fmt.Sprintf("topic %q partition %d", p.topic, p.partition)
@@ -95,7 +103,7 @@ func damageIn(bucket string, key []byte, err error) error {
 // load reads what a Ledger keeps in memory: who it is, the pairs with their
 // states, the last page of each, and the journal.
 func (l *Ledger) load(t *tree) error {
-	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow}
+	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow, l.loadMarks}
 	for _, step := range steps {
 		if err := step(t); err != nil {
 			return err
@@ -174,7 +182,7 @@ func (l *Ledger) loadPairs(t *tree) error {
 			return damageIn(bucketPairs, key, err)
 		}
 		l.pairs[id] = newPair(r)
-		return nil
+		return damageIn(bucketPairs, key, r.formatFault(l.identity.Format))
 	})
 	if err == nil {
 		err = wantValues(bucketPairs, len(l.pairs), l.last.pairs)
@@ -225,7 +233,7 @@ func (l *Ledger) loadStates(t *tree) error {
 		states++
 		p.folded, p.foldedEnd = s.folded, s.end
 		p.state, p.stored = s.State, s.State
-		return nil
+		return damageIn(bucketState, key, s.formatFault(l.identity.Format))
 	})
 	if err == nil {
 		err = wantValues(bucketState, states, len(l.pairs))
@@ -344,6 +352,9 @@ func (l *Ledger) loadSection(key []byte, number uint64, s *section) error {
 	}
 	p.setPages(appendPages(p.pages, s.entries))
 	if s.state != nil {
+		if err := s.state.formatFault(l.identity.Format); err != nil {
+			return damageIn(bucketJournal, key, err)
+		}
 		p.state, p.stored = *s.state, *s.state
 	}
 	if p.unfolded == 0 {

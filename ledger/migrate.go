@@ -138,6 +138,11 @@ func (r *rewriter) rewrite(t *tree) error {
 			return err
 		}
 	}
+	if got < formatMarks {
+		if err := r.put(bucketMeta, []byte(metaMarks), markCountsValue(markCounts{})); err != nil {
+			return err
+		}
+	}
 	return r.commit()
 }
 

@@ -16,6 +16,7 @@ type partition struct {
 type openings struct {
 	sources, targets map[partition]bool  // that have an open pair
 	generations      map[partition]int32 // last one of each source partition
+	cuts             map[partition]int64 // source offset where that was cut off, if it was
 }
 
 // OpenPairs opens pairs in one durable transaction, together with everything
@@ -68,21 +69,44 @@ func newOpenings() *openings {
 		sources:     make(map[partition]bool),
 		targets:     make(map[partition]bool),
 		generations: make(map[partition]int32),
+		cuts:        make(map[partition]int64),
 	}
 }
 
 func (o *openings) add(p *Pair) {
 	source, target := partition{p.SourceTopic, p.Partition}, partition{p.TargetTopic, p.Partition}
-	o.generations[source] = max(o.generations[source], p.Generation)
+	if p.Generation >= o.generations[source] {
+		o.generations[source] = p.Generation
+		o.closed(source, p.Closed)
+	}
 	if p.Closed == nil {
 		o.sources[source], o.targets[target] = true, true
 	}
 }
 
-// drop forgets an open pair that is to be closed.
-func (o *openings) drop(p *Pair) {
+// closed notes how the last generation of a source partition ended.
+func (o *openings) closed(source partition, c *Closing) {
+	delete(o.cuts, source)
+	if c != nil && c.Cut != nil {
+		o.cuts[source] = c.Cut.Source
+	}
+}
+
+// drop makes an open pair one that is closed.
+func (o *openings) drop(p *Pair, c *Closing) {
 	delete(o.sources, partition{p.SourceTopic, p.Partition})
 	delete(o.targets, partition{p.TargetTopic, p.Partition})
+	o.closed(partition{p.SourceTopic, p.Partition}, c)
+}
+
+// cutFault returns an error unless a pair's scope starts where the generation
+// before was cut off, if it was.
+func (o *openings) cutFault(p *Pair) error {
+	cut, ok := o.cuts[partition{p.SourceTopic, p.Partition}]
+	if !ok || p.ScopeStart == cut {
+		return nil
+	}
+	return lawErrorf(lawCut, "scope from source offset %d, but the generation before was cut off at %d", p.ScopeStart, cut)
 }
 
 // admit checks a pair that is to be opened, gives it a generation, and adds it.
@@ -103,6 +127,9 @@ func (o *openings) admit(p *Pair) error {
 	}
 	if p.Generation <= last {
 		return lawErrorf(lawGeneration, "generation %d, the last one is %d", p.Generation, last)
+	}
+	if err := o.cutFault(p); err != nil {
+		return err
 	}
 	o.add(p)
 	return nil
@@ -145,26 +172,35 @@ func openPair(info Pair) *pair {
 // more; its entries stay readable.
 //
 // Errors are those of [Ledger.Append] and [Ledger.Commit]. A reason has at most
-// 1024 bytes.
+// 1024 bytes. A cut must lie inside the books, and where the same records are
+// below both of its offsets.
 func (l *Ledger) ClosePair(id PairID, closing Closing) error {
 	l.commitMu.Lock()
 	defer l.commitMu.Unlock()
-	p, err := l.closable(id, &closing)
+	t, err := l.closable(id, closing)
 	if err != nil {
 		return err
 	}
-	return l.commit(task{close: p, closing: closing})
+	return l.commit(t)
 }
 
-// closable returns the pair that a closing is about. The caller holds
-// l.commitMu.
-func (l *Ledger) closable(id PairID, closing *Closing) (*pair, error) {
+// closable returns the task of closing a pair. The caller holds l.commitMu.
+func (l *Ledger) closable(id PairID, closing Closing) (t task, err error) {
 	if len(closing.Reason) > maxText || !utf8.ValidString(closing.Reason) {
-		return nil, lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
+		return t, lawErrorf(lawClosing, "reason has more than %d bytes or is not UTF-8", maxText)
 	}
+	t.closing = closing.clone()
 	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.writable(id)
+	t.close, err = l.writable(id)
+	l.mu.RUnlock()
+	if err != nil {
+		return t, err
+	}
+	if err := l.cutFault(t.close, t.closing.Cut); err != nil {
+		return t, err
+	}
+	t.cutBad, err = l.badBeyond(t.close, t.closing.Cut)
+	return t, err
 }
 
 // Reopen closes a pair where its books end and opens the next generation of the
@@ -175,7 +211,7 @@ func (l *Ledger) closable(id PairID, closing *Closing) (*pair, error) {
 // Of both generations all holds that [Ledger.ClosePair] and [Ledger.OpenPairs]
 // say: entries of the old one that are appended meanwhile are refused, and next
 // is a whole pair without an id, in which nothing is taken over from the old
-// one. After an error the old pair is open, with all that was queued, and there
+// one; after a cut its scope must start there. After an error the old pair is open, with all that was queued, and there
 // is no new one.
 //
 // The error is ErrPairClosed for a pair that is closed already, ErrPairOpen if
@@ -185,20 +221,22 @@ func (l *Ledger) closable(id PairID, closing *Closing) (*pair, error) {
 func (l *Ledger) Reopen(id PairID, closing Closing, next Pair) (PairID, error) {
 	l.commitMu.Lock()
 	defer l.commitMu.Unlock()
-	p, err := l.closable(id, &closing)
+	t, err := l.closable(id, closing)
 	if err != nil {
 		return 0, err
 	}
+	p := t.close
 	if next.SourceTopic != p.SourceTopic || next.Partition != p.Partition {
 		return 0, lawErrorf(lawOpening, "%s-%d is no generation of %s-%d", next.SourceTopic, next.Partition, p.SourceTopic, p.Partition)
 	}
 	known, number := l.openings()
-	known.drop(&p.Pair)
+	known.drop(&p.Pair, &t.closing)
 	if err := known.admit(&next); err != nil {
 		return 0, fmt.Errorf("ledger: open %s-%d to %s-%d: %w", next.SourceTopic, next.Partition, next.TargetTopic, next.Partition, err)
 	}
 	next.ID = number
-	if err := l.commit(task{close: p, closing: closing, open: []*pair{openPair(next)}}); err != nil {
+	t.open = []*pair{openPair(next)}
+	if err := l.commit(t); err != nil {
 		return 0, err
 	}
 	return next.ID, nil

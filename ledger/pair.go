@@ -24,6 +24,7 @@ func (p Producer) Next(appended int64) int32 {
 type Closing struct {
 	Reason   string
 	AtMillis int64 // Unix time in milliseconds; 0 = the ledger's clock
+	Cut      *Cut  // nil, or where the target was cut off: what the books say from there on holds no more
 }
 
 // A Pair is one source partition copied to one target partition, in one
@@ -55,6 +56,10 @@ type State struct {
 	LastStable    int64 // last stable offset; -1 unknown
 	HighWatermark int64 // high watermark; -1 unknown
 	SeenMillis    int64 // when the three were seen, Unix time in milliseconds; -1 never
+
+	// CaughtUpMillis is when the copy was last known to be at the source's end,
+	// Unix time in milliseconds; -1 never.
+	CaughtUpMillis int64
 
 	// CompactSeen: the source topic has or had cleanup.policy compact, or a
 	// batch of it showed evidence of compaction.

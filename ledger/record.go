@@ -10,7 +10,7 @@ import (
 const (
 	// format is the current one: what new files have, and what a file has that
 	// something was written to which an earlier format has no room for.
-	format = 2
+	format = 3
 
 	// oldestFormat is the first one that this version reads, checks and goes on
 	// writing.
@@ -18,6 +18,10 @@ const (
 
 	// formatFlow is the first one with the books beside the pairs.
 	formatFlow = 2
+
+	// formatMarks is the first one with acceptances, doubts, cuts, and the time
+	// when a pair was last caught up.
+	formatMarks = 3
 )
 
 // Keys of the bucket meta. The first one, and how its value is sealed, must
@@ -28,6 +32,7 @@ const (
 	metaScope    = "scope"
 	metaCommit   = "commit"
 	metaBooks    = "books" // from format 2 on
+	metaMarks    = "marks" // from format 3 on
 )
 
 // metaKeys returns the keys of the bucket meta in a file of a format that this
@@ -36,6 +41,9 @@ func metaKeys(format int) []string {
 	keys := []string{metaCommit, metaFormat, metaIdentity, metaScope}
 	if format >= formatFlow {
 		keys = append(keys, metaBooks)
+	}
+	if format >= formatMarks {
+		keys = append(keys, metaMarks)
 	}
 	return keys
 }
@@ -134,14 +142,23 @@ type pairRecord struct {
 	Pair
 	producers []Producer // in order of Appended; the first one from the opening
 	closedAt  place      // ends of the books at the closing, if there is one
+	cutBad    int64      // offsets from the cut on in bad tiles that nobody accepted, if there is one
 }
 
-const pairClosed = 1 // flag: the closing follows
+// Flags of a pair.
+const (
+	pairClosed = 1 << iota // the closing follows
+	pairCut                // with a cut; from format 3 on
+	pairKnown  = 1<<iota - 1
+)
 
 func pairValue(key []byte, p *pairRecord) []byte {
 	flags := uint64(0)
 	if p.Closed != nil {
 		flags |= pairClosed
+		if p.Closed.Cut != nil {
+			flags |= pairCut
+		}
 	}
 	b := binary.AppendUvarint(newValue(160), flags)
 	b = appendText(b, p.SourceTopic)
@@ -162,6 +179,11 @@ func pairValue(key []byte, p *pairRecord) []byte {
 		b = binary.AppendUvarint(b, uint64(p.closedAt.source))
 		b = binary.AppendUvarint(b, uint64(p.closedAt.target))
 	}
+	if flags&pairCut != 0 {
+		b = binary.AppendUvarint(b, uint64(p.Closed.Cut.Source))
+		b = binary.AppendUvarint(b, uint64(p.Closed.Cut.Target))
+		b = binary.AppendUvarint(b, uint64(p.cutBad))
+	}
 	return seal(bucketPairs, key, b)
 }
 
@@ -174,7 +196,7 @@ func appendProducer(b []byte, p Producer) []byte {
 
 func decodePair(id PairID, payload []byte) (*pairRecord, error) {
 	r := wireReader{b: payload}
-	flags := r.flags(pairClosed)
+	flags := r.flags(pairKnown)
 	p := &pairRecord{Pair: Pair{ID: id}}
 	p.SourceTopic = r.text(maxText)
 	copy(p.SourceTopicID[:], r.bytes(len(p.SourceTopicID)))
@@ -191,6 +213,13 @@ func decodePair(id PairID, payload []byte) (*pairRecord, error) {
 	if flags&pairClosed != 0 {
 		p.Closed = &Closing{Reason: r.text(maxText), AtMillis: r.varint()}
 		p.closedAt = place{r.count(), r.count()}
+	}
+	if flags&pairCut != 0 {
+		if p.Closed == nil {
+			return p, lawErrorf(lawEncoding, "pair: has a cut and is not closed")
+		}
+		p.Closed.Cut = &Cut{r.count(), r.count()}
+		p.cutBad = r.count()
 	}
 	if len(p.producers) == 0 {
 		r.fail()
@@ -244,5 +273,5 @@ func (r *wireReader) end(what string) error {
 
 // unknownState is the state of a pair of which nothing was seen yet.
 func unknownState() State {
-	return State{LogStart: -1, LastStable: -1, HighWatermark: -1, SeenMillis: -1}
+	return State{LogStart: -1, LastStable: -1, HighWatermark: -1, SeenMillis: -1, CaughtUpMillis: -1}
 }

@@ -62,6 +62,9 @@ func (l *Ledger) uncertain(err error, txid uint64) bool {
 
 // write puts the commit into the transaction.
 func (c *commit) write(tx *bbolt.Tx) error {
+	if err := c.lift(tx); err != nil {
+		return err
+	}
 	for _, ch := range c.changes {
 		if err := ch.write(tx, c.number); err != nil {
 			return err
@@ -76,6 +79,9 @@ func (c *commit) write(tx *bbolt.Tx) error {
 		}
 	}
 	if err := c.writeFlow(tx); err != nil {
+		return err
+	}
+	if err := c.writeMarks(tx); err != nil {
 		return err
 	}
 	return put(tx, bucketMeta, []byte(metaCommit), commitValue(c.commitRecord))

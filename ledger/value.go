@@ -20,6 +20,10 @@ const (
 	bucketMade   = "made"   // target topic id or name -> settings that were set last
 	bucketOrders = "orders" // topic, partition -> what a person ordered
 	bucketStops  = "stops"  // topic, partition -> why it cannot go on
+
+	// From format 3 on: what is known about entries of the pairs.
+	bucketAccepted = "accepted" // pair, source -> who accepts what, and why
+	bucketDoubts   = "doubts"   // pair, kind, source -> since when it is in doubt
 )
 
 // bucketNames returns the buckets of a file of a format that this version
@@ -28,6 +32,9 @@ func bucketNames(format int) []string {
 	names := []string{bucketJournal, bucketMeta, bucketPages, bucketPairs, bucketState, bucketTargets}
 	if format >= formatFlow {
 		names = append(names, flowBuckets()...)
+	}
+	if format >= formatMarks {
+		names = append(names, bucketAccepted, bucketDoubts)
 	}
 	return names
 }

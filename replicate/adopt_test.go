@@ -1,6 +1,7 @@
 package replicate_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -120,8 +121,8 @@ func TestForeignRecordsBehindTheBooks(t *testing.T) {
 	if len(got.Stopped) != 1 || got.Stopped[0].Reason != replicate.StopForeignWriter {
 		t.Errorf("stopped %+v, want foreign_writer", got.Stopped)
 	}
-	wantTiles(t, got, nil)
-	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	wantTiles(t, got, map[ledger.Tile]int64{ledger.Foreign: 1})
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10, ledger.Foreign: 1})
 }
 
 func TestTargetThatLostRecords(t *testing.T) {
@@ -191,9 +192,16 @@ func TestStartWhileFollowersLag(t *testing.T) {
 	mustComplete(t, pair, config)
 }
 
-// TestCopyOfAnotherCopier: what stands behind the books equals the source's next
-// records, under the right sequence number, but was written by somebody else.
+// TestCopyOfAnotherCopier: what stands behind the books was written by somebody
+// else, under the right sequence number. It equals the source's next record, as
+// with a ledger that was restored from an older copy, or it does not.
 func TestCopyOfAnotherCopier(t *testing.T) {
+	for _, equal := range []bool{true, false} {
+		t.Run(fmt.Sprint("equal ", equal), func(t *testing.T) { copyOfAnother(t, equal) })
+	}
+}
+
+func copyOfAnother(t *testing.T, equal bool) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
 	mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
@@ -201,20 +209,30 @@ func TestCopyOfAnotherCopier(t *testing.T) {
 	mustRun(t, config)
 	next := numbered(10, 1)[0]
 	mustAppend(t, pair.Source.Bootstrap, next)
+	if !equal {
+		next = numbered(11, 1)[0]
+	}
 	b := kafkatest.NewBatch(0, kafkatest.BatchRecord{Timestamp: next.Timestamp.UnixMilli(), Key: next.Key, Value: next.Value})
 	b.ProducerID, b.ProducerEpoch, b.BaseSequence = 4242, 0, 10
 	if _, err := pair.Target.AppendBatch(t.Context(), "t", 0, encode(t, b)); err != nil {
 		t.Fatal(err)
 	}
 	got := mustRun(t, config)
+	if equal {
+		mustAppend(t, pair.Source.Bootstrap, numbered(11, 1)...)
+		mustComplete(t, pair, config)
+		return
+	}
 	if len(got.Stopped) != 1 || got.Stopped[0].Reason != replicate.StopForeignWriter {
 		t.Errorf("stopped %+v, want foreign_writer", got.Stopped)
 	}
-	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10, ledger.Foreign: 1})
 }
 
 // TestSourceThatDiffersFromWhatWasWritten: the batch behind the books is ours,
-// but the source now holds another record in its place and lacks none.
+// but the source now holds another record in its place and lacks none: it was
+// cut above the books, and what was copied of it has no source any more once a
+// person says so.
 func TestSourceThatDiffersFromWhatWasWritten(t *testing.T) {
 	pair := stored(t)
 	config := afterCrash(t, pair, func() {
@@ -225,14 +243,22 @@ func TestSourceThatDiffersFromWhatWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Records[1].Value = []byte("another")
+		for i := range b.Records[1:] {
+			b.Records[1+i].Value = fmt.Appendf(nil, "another%d", i)
+		}
 		batches[1] = encode(t, b)
 		return batches
 	})
 	got := mustRun(t, config)
-	if len(got.Stopped) != 1 || got.Stopped[0].Reason != replicate.StopForeignWriter || got.Stopped[0].Offset != 11 {
+	if len(got.Stopped) != 1 || got.Stopped[0].Reason != replicate.StopSourceTruncated || got.Stopped[0].Offset != 11 {
 		t.Errorf("stopped %+v, want at source offset 11", got.Stopped)
 	}
 	wantTiles(t, got, map[ledger.Tile]int64{ledger.Copied: 1})
-	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	order(t, config, ledger.Order{SourceTopic: "t", AcceptTruncated: true})
+	got = mustRun(t, config)
+	if !got.Complete {
+		t.Errorf("after it was accepted: %+v", got)
+	}
+	wantTiles(t, got, map[ledger.Tile]int64{ledger.Orphan: 3, ledger.Copied: 3})
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 14, ledger.Orphan: 3})
 }

@@ -58,7 +58,7 @@ type assembler struct {
 	firstSight         bool  // nothing of this topic was read before: below the log start is out of scope
 	retention          bool  // the source topic deletes by time or size
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
-	keepInfos          bool  // fill unit.infos and unit.mark
+	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
 
 	// logStart asks the source for its log start offset: a gap that nothing
@@ -68,7 +68,6 @@ type assembler struct {
 	tools *tools  // lent by the caller for the time of a call
 	ready []*unit // complete, not yet returned
 	join  joint   // empty between calls
-	mark  mark    // where the step at hand began
 }
 
 // A joint is a unit under construction.
@@ -77,12 +76,6 @@ type joint struct {
 	codec recordbatch.Codec
 	raw   []byte // the batch itself while the unit is one dense batch
 	body  int    // uncompressed bytes
-}
-
-// A mark is a place in a chunk to which rewind can return.
-type mark struct {
-	at      int
-	aborted abortedTransactions
 }
 
 // A sourceError reports a batch that cannot be copied, at a source offset.
@@ -122,13 +115,6 @@ func (a *assembler) settled() int64 {
 	return a.pos
 }
 
-// rewind forgets what was assembled behind source offset pos, which lies in u,
-// a unit of c with a mark.
-func (a *assembler) rewind(c *chunk, u *unit, pos int64) {
-	a.discard()
-	a.pos, c.at, c.aborted = pos, u.mark.at, u.mark.aborted.clone()
-}
-
 // discard gives back what was assembled and not returned.
 func (a *assembler) discard() {
 	for _, u := range a.ready {
@@ -139,9 +125,6 @@ func (a *assembler) discard() {
 
 // step takes one batch, or what stands before it, into account.
 func (a *assembler) step(c *chunk) error {
-	if a.keepInfos {
-		a.mark = mark{c.at, c.aborted.clone()}
-	}
 	size, magic, err := recordbatch.Peek(c.data[c.at:])
 	if err != nil {
 		return a.corrupt(err)
@@ -247,7 +230,6 @@ func (a *assembler) source(c *chunk, tile ledger.Tile, end int64, epoch int32) {
 }
 
 func (a *assembler) emit(u *unit) {
-	u.mark = a.mark
 	a.ready = append(a.ready, u)
 }
 
@@ -400,7 +382,6 @@ func (a *assembler) newUnit(h recordbatch.Header) *unit {
 			LeaderEpoch:        h.LeaderEpoch,
 		},
 		maxTimestamp: h.MaxTimestamp,
-		mark:         a.mark,
 	}
 }
 
@@ -490,11 +471,6 @@ func newAborted(starts []abortedStart) abortedTransactions {
 		return 0
 	})
 	return abortedTransactions{starts: starts}
-}
-
-func (t abortedTransactions) clone() abortedTransactions {
-	t.open = slices.Clone(t.open)
-	return t
 }
 
 // classify says what a batch is; Copied for records to copy. Batches come in

@@ -409,10 +409,22 @@ func (r *fetchRequest) MaxVersion() int16 {
 	return min(12, r.FetchRequest.MaxVersion())
 }
 
-// A produceRequest is the same for Produce.
+// A produceRequest is the same for Produce. It tells when the client writes it,
+// or has given it up.
 type produceRequest struct {
 	*kmsg.ProduceRequest
-	byID bool
+	byID       bool
+	once       sync.Once
+	handedOver chan struct{}
+}
+
+func (r *produceRequest) written() { r.once.Do(func() { close(r.handedOver) }) }
+
+// AppendTo encodes the request, which the client does when its turn to be written
+// has come.
+func (r *produceRequest) AppendTo(b []byte) []byte {
+	defer r.written()
+	return r.ProduceRequest.AppendTo(b)
 }
 
 func (r *produceRequest) MaxVersion() int16 {

@@ -21,6 +21,10 @@ func (f *Flow) loadOrders() {
 	for _, o := range f.ledger.Orders() {
 		f.orders[topicPartition{o.SourceTopic, o.Partition}] = o
 	}
+	f.before = map[topicPartition]ledger.Stop{}
+	for _, s := range f.ledger.Stops() {
+		f.before[topicPartition{s.SourceTopic, s.Partition}] = s
+	}
 }
 
 // order returns what a partition has been told, by itself or with its topic.
@@ -28,9 +32,11 @@ func (f *Flow) order(tp topicPartition) ledger.Order {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	order := f.orders[tp]
-	if all := f.orders[topicPartition{tp.topic, allPartitions}]; all.Paused && !order.Paused {
+	all := f.orders[topicPartition{tp.topic, allPartitions}]
+	if all.Paused && !order.Paused {
 		order.Paused, order.By, order.Reason = true, all.By, all.Reason
 	}
+	order.TolerateForeign = order.TolerateForeign || all.TolerateForeign
 	return order
 }
 
@@ -52,7 +58,7 @@ func (f *Flow) Order(o ledger.Order) error {
 	if len(parts) == 0 && blocked == 0 {
 		return usageErrorf("the flow has no partition %s", nameOf(tp))
 	}
-	if o.AcceptRecreated {
+	if o.AcceptRecreated || o.Recopy {
 		if err := f.lookAgain(parts); err != nil {
 			return err
 		}
@@ -66,15 +72,34 @@ func (f *Flow) Order(o ledger.Order) error {
 	if err := f.carryOut(o); err != nil {
 		return err
 	}
-	for _, p := range parts {
-		if o.Paused {
+	if o.Paused {
+		for _, p := range parts {
 			p.post(event{stop: &stopped{reason: StopPaused, detail: pausedBy(o)}})
-		} else {
-			p.post(event{begin: true})
 		}
+		return nil
 	}
-	if blocked > 0 && !o.Paused {
+	if err := liftStops(f.ledger, o, StopForeignWriter); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		p.post(event{begin: true, resumed: true})
+	}
+	if blocked > 0 {
+		f.makeDue(tp)
 		f.lookNow()
+	}
+	return nil
+}
+
+// liftStops forgets those stops of the partitions that an order is about which a
+// person's word ends.
+func liftStops(l *ledger.Ledger, o ledger.Order, reasons ...StopReason) error {
+	for _, s := range l.Stops() {
+		if s.SourceTopic == o.SourceTopic && slices.Contains(reasons, StopReason(s.Reason)) && (o.Partition == allPartitions || o.Partition == s.Partition) {
+			if err := l.ClearStop(s.SourceTopic, s.Partition); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -92,11 +117,8 @@ func (f *Flow) lookAgain(parts []*partition) error {
 		if v.phase != phaseStopped || now == nil || now.reason == v.stop.reason {
 			continue
 		}
-		stop := ledger.Stop{
-			SourceTopic: p.source.topic, Partition: p.source.partition, Offset: v.stop.offset,
-			Reason: string(now.reason), Detail: now.detail, SinceMillis: v.retry.since.UnixMilli(), Tries: int32(v.retry.tries),
-		}
-		if err := f.ledger.SetStop(stop); err != nil {
+		now.offset = v.stop.offset
+		if err := f.setStop(p.source, *now, v.retry); err != nil {
 			return err
 		}
 	}
@@ -120,12 +142,8 @@ func OrderOffline(l *ledger.Ledger, o ledger.Order) error {
 	if err := f.carryOut(o); err != nil || o.Paused {
 		return err
 	}
-	for _, s := range l.Stops() {
-		if s.SourceTopic == o.SourceTopic && StopReason(s.Reason) == StopPaused && (o.Partition == allPartitions || o.Partition == s.Partition) {
-			if err := l.ClearStop(s.SourceTopic, s.Partition); err != nil {
-				return err
-			}
-		}
+	if err := liftStops(l, o, StopPaused, StopForeignWriter); err != nil {
+		return err
 	}
 	return l.Commit()
 }
@@ -136,10 +154,13 @@ func checkOrder(l *ledger.Ledger, o, all ledger.Order) error {
 	if o.Partition != allPartitions && all.Paused && !o.Paused {
 		return usageErrorf("topic %s is paused as a whole: resume the topic", o.SourceTopic)
 	}
+	if o.Partition != allPartitions && all.TolerateForeign && plainResume(o) && !o.TolerateForeign {
+		return usageErrorf("topic %s tolerates foreign records as a whole: resume the topic", o.SourceTopic)
+	}
 	if o.Skip != (ledger.Range{}) {
 		return checkSkip(l, o)
 	}
-	if (o.AcceptRecreated || o.AcceptTruncated) && len(acceptable(l, o)) == 0 {
+	if (o.AcceptRecreated || o.AcceptTruncated || o.Recopy) && len(acceptable(l, o)) == 0 {
 		return usageErrorf("no partition of %s has stopped because of what is to be accepted", nameOf(topicPartition{o.SourceTopic, o.Partition}))
 	}
 	return nil
@@ -154,8 +175,16 @@ func acceptable(l *ledger.Ledger, o ledger.Order) []int32 {
 			continue
 		}
 		switch StopReason(s.Reason) {
-		case StopTopicRecreated, StopTargetRecreated:
+		case StopTopicRecreated:
 			if o.AcceptRecreated {
+				found = append(found, s.Partition)
+			}
+		case StopTargetRecreated:
+			if o.AcceptRecreated || o.Recopy {
+				found = append(found, s.Partition)
+			}
+		case StopTargetLostRecords, StopTargetDeleted:
+			if o.Recopy {
 				found = append(found, s.Partition)
 			}
 		case StopSourceTruncated:
@@ -195,25 +224,43 @@ func checkSkip(l *ledger.Ledger, o ledger.Order) error {
 // carryOut makes an order durable. What accepts a change is told to each
 // partition that stopped because of it, and to no other: what changes later is
 // not accepted by it.
+//
+// Foreign records stay tolerated until a plain order to resume says otherwise.
 func (f *Flow) carryOut(o ledger.Order) error {
-	if o.Partition != allPartitions {
+	tolerated := map[int32]bool{}
+	for _, old := range f.ledger.Orders() {
+		if old.SourceTopic == o.SourceTopic && old.TolerateForeign && !plainResume(o) {
+			tolerated[old.Partition] = true
+		}
+	}
+	set := func(o ledger.Order) error {
+		o.TolerateForeign = o.TolerateForeign || tolerated[o.Partition]
 		return f.setOrder(o)
+	}
+	if o.Partition != allPartitions {
+		return set(o)
 	}
 	for _, old := range f.ledger.Orders() {
 		if old.SourceTopic == o.SourceTopic && old.Partition != allPartitions {
-			if err := f.setOrder(ledger.Order{SourceTopic: o.SourceTopic, Partition: old.Partition}); err != nil {
+			if err := set(ledger.Order{SourceTopic: o.SourceTopic, Partition: old.Partition}); err != nil {
 				return err
 			}
 		}
 	}
 	each := o
 	for _, each.Partition = range acceptable(f.ledger, o) {
-		if err := f.setOrder(each); err != nil {
+		if err := set(each); err != nil {
 			return err
 		}
 	}
-	o.AcceptRecreated, o.AcceptTruncated = false, false
-	return f.setOrder(o)
+	o.AcceptRecreated, o.AcceptTruncated, o.Recopy = false, false, false
+	return set(o)
+}
+
+// plainResume reports whether an order says nothing but to go on, and whether
+// foreign records are tolerated.
+func plainResume(o ledger.Order) bool {
+	return !o.Paused && o.Skip == (ledger.Range{}) && !o.AcceptRecreated && !o.AcceptTruncated && !o.Recopy
 }
 
 // lookNow asks for a survey.
@@ -235,22 +282,35 @@ func (f *Flow) setOrder(o ledger.Order) error {
 	return nil
 }
 
+// within reports whether tp is what an order about all, or about one partition,
+// names.
+func (tp topicPartition) within(order topicPartition) bool {
+	return tp.topic == order.topic && (order.partition == allPartitions || tp.partition == order.partition)
+}
+
 // named returns the partitions at work that an order is about, and how many
-// more there are that could not be set to work; those are due now.
+// more there are that could not be set to work.
 func (f *Flow) named(tp topicPartition) (parts []*partition, waiting int) {
-	about := func(other topicPartition) bool {
-		return other.topic == tp.topic && (tp.partition == allPartitions || other.partition == tp.partition)
-	}
-	parts = slices.DeleteFunc(f.sorted(), func(p *partition) bool { return !about(p.source) })
+	parts = slices.DeleteFunc(f.sorted(), func(p *partition) bool { return !p.source.within(tp) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for other, b := range f.blocked {
-		if about(other) {
-			b.retry.at = time.Time{}
+	for other := range f.blocked {
+		if other.within(tp) {
 			waiting++
 		}
 	}
 	return parts, waiting
+}
+
+// makeDue has the next survey try again those that could not be set to work.
+func (f *Flow) makeDue(tp topicPartition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for other, b := range f.blocked {
+		if other.within(tp) {
+			b.retry.at = time.Time{}
+		}
+	}
 }
 
 // exactOrder returns the order that names tp itself.
@@ -282,7 +342,6 @@ func (p *partition) skip() {
 	if order.Skip == (ledger.Range{}) {
 		return
 	}
-	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
 	if order.Skip.Start == p.flow.ledger.End(p.pair.ID).Source {
 		reason := joinDetail("left out by "+cmp.Or(order.By, "order"), order.Reason)
 		if !p.enter(ledger.Entry{Tile: ledger.Filtered, Cause: ledger.CausePerson, Source: order.Skip, Target: ledger.Range{Start: p.win.target, End: p.win.target}, Reason: reason, LeaderEpoch: -1}) {
@@ -292,7 +351,5 @@ func (p *partition) skip() {
 		p.first = nil
 	}
 	order.Skip, order.Reason, order.By, order.AtMillis = ledger.Range{}, "", "", 0
-	if err := p.flow.setOrder(order); err != nil {
-		p.flow.fail(fmt.Errorf("partition %v: %w", p.source, err))
-	}
+	p.setOrder(order)
 }

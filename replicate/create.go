@@ -25,7 +25,7 @@ func (f *Flow) createTopics(topics []*topic, books map[topicPartition]ledger.Pai
 	for _, t := range topics {
 		switch {
 		case t.stop != nil || t.source.err != nil || t.recreated:
-		case t.destination.gone() && !booked[t.name]:
+		case t.destination.gone() && (!booked[t.name] || f.toBeRecopied(t.name)):
 			changed = append(changed, t)
 			f.createTopic(t)
 		case t.destination.err == nil && len(t.destination.leaders) < len(t.source.leaders):

@@ -290,6 +290,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 		p.stable.Store(c.bounds.lastStable)
 	}
 	p.learn(c.topic.facts.Load().traits())
+	p.recall()
 	return p
 }
 

@@ -67,7 +67,7 @@ func TestTailThatCannotBeCompared(t *testing.T) {
 			pair := stored(t)
 			config := afterCrash(t, pair, func() { mustAppend(t, pair.Source.Bootstrap, numbered(10, 10)...) })
 			if name == "deleted" {
-				mustDelete(t, pair.Target, "t", 0, 15)
+				mustDelete(t, pair.Target, "t", 0, 20)
 			} else {
 				pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.Fetch, Topic: "t", Count: -1, Err: kerr.TopicAuthorizationFailed})
 			}

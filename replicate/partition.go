@@ -49,6 +49,7 @@ type partition struct {
 	failing  time.Time // of the first of them
 	stop     stopped
 	retry    retry    // of a stopped partition
+	sticky   *stopped // foreign records that nobody tolerates yet
 	waiting  *Waiting // an open transaction keeps records back
 	counts   counts
 	doom     *stopped // known before it begins: it stops at once
@@ -56,6 +57,9 @@ type partition struct {
 	caughtUp time.Time
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
+	wrote    bool  // something of ours was sent in this run
+	renew    bool  // a producer id must be taken before anything is sent
+	suspect  bool  // the target was seen to have lost records
 	replaced bool  // by a partition of the next generation
 	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
@@ -97,6 +101,7 @@ type divergence struct {
 // bounds.
 type event struct {
 	begin      bool
+	resumed    bool    // begin: by a person's word
 	traits     *traits // the topic's settings have changed
 	bounds     *bounds
 	chunk      *chunk
@@ -149,6 +154,9 @@ func (p *partition) run() {
 func (p *partition) handle(e event) {
 	switch {
 	case e.begin:
+		if e.resumed {
+			p.sticky = nil
+		}
 		p.begin()
 	case e.traits != nil:
 		p.learn(*e.traits)
@@ -238,25 +246,15 @@ func (p *partition) advance() {
 	}
 }
 
-// adopt matches what is at hand with what the target holds behind the books.
-func (p *partition) adopt() {
-	for p.phase == phaseCopy && p.adoption != nil && !p.flow.draining() {
-		if p.adoptionOver() {
-			p.adoption.finish(p)
-		} else if !p.assemble() {
-			return
-		}
-	}
-}
-
-// adoptionOver reports whether the source has nothing more to match.
-func (p *partition) adoptionOver() bool {
-	return p.reached() || len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable
-}
-
 // book writes what is known to be appended into the books.
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
+		if u.note {
+			if p.enterForeign(u.entry.Target, "") != nil {
+				return false
+			}
+			continue
+		}
 		u.release()
 		p.newest = max(p.newest, u.maxTimestamp)
 		if !p.enter(u.entry) {
@@ -293,7 +291,7 @@ func (p *partition) recovered() {
 	if idle {
 		p.tries = 0
 	}
-	if p.well || !p.booked && !idle {
+	if p.well || p.sticky != nil || !p.booked && !idle {
 		return
 	}
 	p.well = true
@@ -371,6 +369,7 @@ func (p *partition) refused(a answer) {
 // send hands u to the target's leader.
 func (p *partition) send(u *unit) {
 	recordbatch.Patch(u.batch, p.producer.ID, p.producer.Epoch, u.sequence)
+	p.wrote = true
 	p.flow.writer.send(p, u)
 }
 
@@ -392,7 +391,7 @@ func (p *partition) assemble() bool {
 		p.asm.firstSight = false
 		p.dealtWith(c)
 	case p.adoption != nil:
-		p.adoption.take(p, c, u)
+		p.adoption.add(u)
 	default:
 		p.admit(u)
 	}
@@ -478,9 +477,15 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	switch reason {
+	case StopForeignWriter:
+		p.sticky = &stopped{offset, reason, detail}
+	case StopTargetLostRecords:
+		p.suspect = true
+	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
-	p.flow.bookStop(p)
+	p.flow.bookStop(p.source, p.stop, p.retry)
 	p.leave(phaseStopped)
 }
 

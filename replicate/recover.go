@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
 
@@ -47,38 +46,31 @@ func (p *partition) begin() {
 		p.seenEnd = p.first.highWatermark
 		p.flow.saw(p, *p.first)
 	}
-	if p.cut() {
+	if p.haltForeign() || p.cut() {
 		return
 	}
-	p.dropAcceptance()
 	logEnd, ok := p.knownEnd()
-	if !ok {
+	switch {
+	case !ok:
 		return
-	}
-	if logEnd < end.Target {
-		p.halt(StopTargetLostRecords, fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, end.Target))
+	case logEnd < end.Target:
+		p.lostRecords(logEnd)
 		return
-	}
-	if logEnd == end.Target {
+	case (p.suspect || logEnd > end.Target) && !p.endHolds():
+		return
+	case logEnd > end.Target:
+		if !p.adoptFrom(end, logEnd) {
+			return
+		}
+	default:
+		p.dropAcceptance()
 		p.newWindow()
-	} else if !p.adoptFrom(end, logEnd) {
-		return
+		if p.renew && !p.rotate() {
+			return
+		}
 	}
-	p.asm.keepInfos = p.adoption != nil
 	p.resumeFetch(p.asm.pos)
 	p.first = nil
-}
-
-// adoptFrom begins the adoption of what the target holds behind the books. It
-// reports false if they cannot be read.
-func (p *partition) adoptFrom(end ledger.Position, logEnd int64) bool {
-	var err error
-	if p.adoption, err = newAdoption(p, end, logEnd); err != nil {
-		_ = p.flow.fail(fmt.Errorf("partition %v: read the books' end: %w", p.source, err))
-		p.phase = phaseStopped
-		return false
-	}
-	return true
 }
 
 // obstacle returns what is known to keep the partition from going on.
@@ -196,7 +188,9 @@ func (p *partition) cut() bool {
 	}
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
-			p.reopen(detail, at)
+			if p.bookTail() {
+				p.reopen(detail, at, nil)
+			}
 			return true
 		}
 		p.dropAcceptance()
@@ -228,66 +222,56 @@ func (p *partition) targetEnd() (int64, error) {
 func (p *partition) reconcile(a answer) {
 	logEnd, err := p.targetEnd()
 	if err == nil && logEnd < p.win.target {
-		p.halt(StopTargetLostRecords, fmt.Sprintf("the target's log ends at offset %d, the books at %d", logEnd, p.win.target))
+		p.book()
+		p.lostRecords(logEnd)
 		return
 	}
 	var tail []tailBatch
 	if err == nil {
 		tail, err = p.readTail(p.win.target, logEnd)
 	}
+	below := false
+	if err == nil && a.outcome == appended && a.base < p.win.target {
+		below, err = p.landedBelow(a.base)
+	}
 	if err != nil {
 		p.backoff(joinDetail(a.detail, err.Error()))
 		return
 	}
-	if mismatch := p.win.reconciled(tail); mismatch != nil {
-		if mismatch.batch.ours { // cut differently by a process that is gone: compared record by record
-			p.restart()
-			return
-		}
-		p.halt(StopForeignWriter, mismatch.String())
+	if below {
+		p.halt(StopTargetLostRecords, fmt.Sprintf("a batch that should stand at target offset %d was appended at %d: the target's log was cut below the books", p.win.target, a.base))
 		return
 	}
-	if p.win.exhausted() {
+	clean := p.win.reconciled(tail, logEnd)
+	switch {
+	case !p.book() || p.haltForeign():
+	case !clean:
+		p.restart() // compared record by record
+	case p.win.exhausted():
 		p.rotate()
+	case a.outcome == unknown && len(tail) == 0:
+		p.backoff(a.detail)
 	}
 }
 
-func (m *tailMismatch) String() string {
-	who := "another producer"
-	if m.batch.ours {
-		who = "our producer id, but not the next batch"
-	}
-	return fmt.Sprintf("target offset %d holds a batch written by %s; the books end at %d", m.batch.base, who, m.want)
-}
-
-// readTail describes the batches in [from, end) of the target's log, up to one
-// more than the window can have written.
-func (p *partition) readTail(from, end int64) ([]tailBatch, error) {
-	reader := &tailReader{p: p, at: from, end: end}
-	var tail []tailBatch
-	for len(tail) <= p.flow.config.Window {
-		b, err := reader.batch()
-		if b == nil || err != nil {
-			return tail, err
-		}
-		t := tailBatch{base: b.base, ours: b.ours, sequence: b.sequence}
-		for _, r := range b.records {
-			t.records++
-			t.digest = t.digest.Add(r.hash)
-		}
-		tail = append(tail, t)
-	}
-	return tail, nil
+// landedBelow reports whether the batch at a target offset below the books' end
+// is one that they do not have yet.
+func (p *partition) landedBelow(base int64) (bool, error) {
+	b, err := p.newTail(base, base+1).batch()
+	return err == nil && b != nil && b.ours && b.number >= p.flow.ledger.End(p.pair.ID).Appended, err
 }
 
 // rotate takes a new producer id for the partition: under the old one the
 // target refuses what its own log lacks. The id is durable before its first
-// use, so that the next start can tell ours from others.
-func (p *partition) rotate() {
+// use, so that the next start can tell ours from others. It reports false if
+// that failed; the partition waits, or begins again, then.
+func (p *partition) rotate() bool {
 	id, epoch, err := p.flow.target.initProducer(p.flow.ctx)
 	if err != nil {
-		p.backoff(err.Error())
-		return
+		if p.backoff(err.Error()) && p.renew {
+			p.restart()
+		}
+		return false
 	}
 	p.producer = ledger.Producer{ID: id, Epoch: epoch, Appended: p.flow.ledger.End(p.pair.ID).Appended}
 	err = p.flow.ledger.SetProducer(p.pair.ID, p.producer)
@@ -296,99 +280,9 @@ func (p *partition) rotate() {
 	}
 	if err != nil {
 		p.flow.fail(fmt.Errorf("partition %v: record a new producer id: %w", p.source, err))
-		return
+		return false
 	}
+	p.renew = false
 	p.win.rotate()
-}
-
-// A tailReader reads the batches of a target partition's log, committed or
-// not, raw.
-type tailReader struct {
-	p       *partition
-	at, end int64
-	buffer  []byte
-}
-
-// A readBatch is one batch of the target's log.
-type readBatch struct {
-	base, next int64
-	ours       bool // under this pair's producer id and epoch
-	sequence   int32
-	records    []readRecord
-}
-
-type readRecord struct {
-	offset int64
-	hash   uint64
-}
-
-// batch returns the next batch, nil at the end.
-func (r *tailReader) batch() (*readBatch, error) {
-	for r.at < r.end {
-		size, magic, err := recordbatch.Peek(r.buffer)
-		if err != nil {
-			if err := r.fetch(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		raw := r.buffer[:size]
-		r.buffer = r.buffer[size:]
-		if magic != 2 {
-			return nil, fmt.Errorf("target offset %d: message format %d", r.at, magic)
-		}
-		b, err := r.read(raw)
-		if err != nil {
-			return nil, fmt.Errorf("target offset %d: %w", r.at, err)
-		}
-		if b.next <= r.at {
-			continue
-		}
-		r.at = b.next
-		return b, nil
-	}
-	return nil, nil
-}
-
-func (r *tailReader) read(raw []byte) (*readBatch, error) {
-	h, err := recordbatch.Parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	producer := r.p.producer
-	b := &readBatch{
-		base:     h.BaseOffset,
-		next:     h.NextOffset(),
-		ours:     h.ProducerID == producer.ID && h.ProducerEpoch == producer.Epoch && !h.Control() && !h.Transactional(),
-		sequence: h.BaseSequence,
-	}
-	if !b.ours {
-		return b, nil
-	}
-	t := r.p.flow.tools()
-	defer r.p.flow.giveBack(t)
-	err = t.each(raw, func(rec *recordbatch.Record, timestamp int64) error {
-		if r.p.asm.timestampsReplaced {
-			timestamp = 0
-		}
-		hash, _ := t.hash(rec, timestamp)
-		b.records = append(b.records, readRecord{h.BaseOffset + int64(rec.OffsetDelta), hash})
-		return nil
-	})
-	return b, err
-}
-
-// fetch replaces the buffer by what the log holds from r.at on.
-func (r *tailReader) fetch() error {
-	ctx, cancel := context.WithTimeout(r.p.flow.ctx, 30*time.Second)
-	defer cancel()
-	data, err := r.p.flow.target.read(ctx, r.p.target, r.p.pair.TargetTopicID, r.at)
-	if err != nil {
-		return err
-	}
-	if size, _, err := recordbatch.Peek(data); err != nil || size == 0 {
-		return fmt.Errorf("target offset %d: the log ends at %d, but nothing can be read", r.at, r.end)
-	}
-	r.buffer = data
-	return nil
+	return true
 }

@@ -10,22 +10,34 @@ import (
 // what ended this one. It reports whether the partition has been replaced, or
 // has stopped in the attempt.
 func (p *partition) accepts(stop *stopped) bool {
-	if stop == nil || !p.flow.exactOrder(p.source).AcceptRecreated {
+	if stop == nil {
 		return false
 	}
-	if stop.reason != StopTopicRecreated && stop.reason != StopTargetRecreated {
+	order := p.flow.exactOrder(p.source)
+	switch {
+	case order.AcceptRecreated && stop.reason == StopTopicRecreated:
+		if p.bookTail() {
+			p.reopen(stop.detail, 0, nil)
+		}
+	case order.AcceptRecreated && stop.reason == StopTargetRecreated:
+		p.reopen(stop.detail, 0, nil)
+	case order.Recopy && stop.reason == StopTargetRecreated:
+		p.recopyAll(stop.detail)
+	case order.Recopy && stop.reason == StopTargetDeleted:
+		p.awaitTarget(stop.detail)
+	default:
 		return false
 	}
-	p.reopen(stop.detail, 0)
 	return true
 }
 
-// reopen closes the pair where its books end and opens the next generation in
-// the same transaction. Its scope starts at source offset start, its target
-// book where the target's log ends, which must be where the closed one does, or
-// the start of an empty log: what else stands there no book would know.
-func (p *partition) reopen(why string, start int64) {
-	c, err := p.successor(start)
+// reopen closes the pair where its books end, or where the target cut them off,
+// and opens the next generation in the same transaction. Its scope starts at
+// source offset start, its target book where the target's log ends, which must be
+// where the closed one does, or the start of an empty log: what else stands there
+// no book would know.
+func (p *partition) reopen(why string, start int64, cut *ledger.Cut) {
+	c, err := p.successor(start, cut)
 	if err != nil {
 		p.halt(reasonOf(err), fmt.Sprintf("not accepted yet: %v", err))
 		return
@@ -34,16 +46,15 @@ func (p *partition) reopen(why string, start int64) {
 		p.halt(c.stop.reason, c.stop.detail)
 		return
 	}
-	id, err := p.flow.ledger.Reopen(p.pair.ID, ledger.Closing{Reason: why}, c.pair)
+	id, err := p.flow.ledger.Reopen(p.pair.ID, ledger.Closing{Reason: why, Cut: cut}, c.pair)
 	if err != nil {
 		p.flow.fail(fmt.Errorf("partition %v: open the next generation: %w", p.source, err))
 		p.halt(StopUnavailable, err.Error())
 		return
 	}
 	c.pair, _ = p.flow.ledger.Pair(id)
-	if err := p.flow.setOrder(ledger.Order{SourceTopic: p.source.topic, Partition: p.source.partition}); err != nil {
-		p.flow.fail(err)
-	}
+	order := p.flow.exactOrder(p.source)
+	p.setOrder(ledger.Order{TolerateForeign: order.TolerateForeign, Reason: order.Reason, By: order.By, AtMillis: order.AtMillis})
 	p.flow.config.Logger.Info("next generation begun", "partition", p.source.String(), "generation", c.pair.Generation, "because", why)
 	p.phase, p.replaced = phaseStopped, true
 	c.counts, p.counts = p.counts, counts{}
@@ -56,21 +67,27 @@ func (p *partition) reopen(why string, start int64) {
 // later is not accepted by it.
 func (p *partition) dropAcceptance() {
 	order := p.flow.exactOrder(p.source)
-	if !order.AcceptRecreated && !order.AcceptTruncated {
+	if !order.AcceptRecreated && !order.AcceptTruncated && !order.Recopy {
 		return
 	}
-	order.AcceptRecreated, order.AcceptTruncated = false, false
-	if order.Skip == (ledger.Range{}) && !order.Paused {
+	order.AcceptRecreated, order.AcceptTruncated, order.Recopy = false, false, false
+	if order.Skip == (ledger.Range{}) && !order.Paused && !order.TolerateForeign {
 		order.Reason, order.By, order.AtMillis = "", "", 0
 	}
-	order.SourceTopic, order.Partition = p.source.topic, p.source.partition
-	if err := p.flow.setOrder(order); err != nil {
-		p.flow.fail(fmt.Errorf("partition %v: %w", p.source, err))
+	p.setOrder(order)
+}
+
+// setOrder puts an order in place of the one about the partition. That it cannot
+// be written is the flow's end.
+func (p *partition) setOrder(o ledger.Order) {
+	o.SourceTopic, o.Partition = p.source.topic, p.source.partition
+	if err := p.flow.setOrder(o); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: %w", p.source, err))
 	}
 }
 
 // successor describes the next generation of the partition.
-func (p *partition) successor(start int64) (*candidate, error) {
+func (p *partition) successor(start int64, cut *ledger.Cut) (*candidate, error) {
 	f := p.flow
 	source, _ := f.source.topic(p.source.topic)
 	target, _ := f.target.topic(p.target.topic)
@@ -95,11 +112,14 @@ func (p *partition) successor(start int64) (*candidate, error) {
 		Partition: p.source.partition, ScopeStart: start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},
 	}
 	known := f.ledger.End(p.pair.ID).Target
+	if cut != nil {
+		known = min(cut.Target, logEnd)
+	}
 	if target.id != p.pair.TargetTopicID {
 		known = first
 	}
 	if logEnd != known && logEnd > first {
-		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets %d to %d, the books end at %d", p.target, first, logEnd, known)}
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), the books end at %d", p.target, first, logEnd, known)}
 	}
 	return c, nil
 }

@@ -112,7 +112,7 @@ func (f *Flow) statusOf(p *partition) PartitionStatus {
 		s.State, s.Reason, s.Detail, s.Since = StateStopped, v.stop.reason, v.stop.detail, v.retry.since
 		if v.stop.reason == StopPaused {
 			s.State = StatePaused
-		} else if !f.config.Once {
+		} else if v.stop.reason != StopForeignWriter && !f.config.Once {
 			s.NextRetry = v.retry.at
 		}
 	case v.waiting:
@@ -183,20 +183,41 @@ func (f *Flow) headroom(p *partition, s PartitionStatus) time.Duration {
 func (f *Flow) retryStopped() {
 	for _, p := range f.all() {
 		v := p.status()
-		if v.phase == phaseStopped && v.stop.reason != StopPaused && !f.now().Before(v.retry.at) && p.quiet() {
+		if v.phase == phaseStopped && v.stop.reason != StopPaused && v.stop.reason != StopForeignWriter && !f.now().Before(v.retry.at) && p.quiet() {
 			p.post(event{begin: true})
 		}
 	}
 }
 
 // bookStop records in the ledger why a partition stopped.
-func (f *Flow) bookStop(p *partition) {
-	err := f.ledger.SetStop(ledger.Stop{
-		SourceTopic: p.source.topic, Partition: p.source.partition, Offset: p.stop.offset,
-		Reason: string(p.stop.reason), Detail: p.stop.detail, SinceMillis: p.retry.since.UnixMilli(), Tries: int32(p.retry.tries),
+func (f *Flow) bookStop(tp topicPartition, s stopped, r retry) {
+	if err := f.setStop(tp, s, r); err != nil {
+		_ = f.fail(fmt.Errorf("partition %v: record why it stopped: %w", tp, err))
+	}
+}
+
+// setStop tells the ledger why a partition cannot go on.
+func (f *Flow) setStop(tp topicPartition, s stopped, r retry) error {
+	since := r.since
+	if since.IsZero() {
+		since = f.now()
+	}
+	return f.ledger.SetStop(ledger.Stop{
+		SourceTopic: tp.topic, Partition: tp.partition, Offset: s.offset,
+		Reason: string(s.reason), Detail: s.detail, SinceMillis: since.UnixMilli(), Tries: int32(r.tries),
 	})
-	if err != nil {
-		f.fail(fmt.Errorf("partition %v: record why it stopped: %w", p.source, err))
+}
+
+// recall takes over why the partition stopped in an earlier run, where that
+// matters for how it begins. The flow's mu is held.
+func (p *partition) recall() {
+	s, ok := p.flow.before[p.source]
+	delete(p.flow.before, p.source)
+	switch {
+	case ok && StopReason(s.Reason) == StopForeignWriter:
+		p.sticky = &stopped{s.Offset, StopForeignWriter, s.Detail}
+	case ok && StopReason(s.Reason) == StopTargetLostRecords:
+		p.suspect = true
 	}
 }
 
@@ -233,20 +254,15 @@ func (f *Flow) watchStopped() {
 // bookBlocked records in the ledger why partitions could not be given a pair.
 func (f *Flow) bookBlocked() {
 	f.mu.Lock()
-	var stops []ledger.Stop
+	stops := map[topicPartition]blocked{}
 	for _, tp := range f.unbooked {
 		if b := f.blocked[tp]; b != nil {
-			stops = append(stops, ledger.Stop{
-				SourceTopic: tp.topic, Partition: tp.partition, Reason: string(b.stop.reason), Detail: b.stop.detail,
-				SinceMillis: b.retry.since.UnixMilli(), Tries: int32(b.retry.tries),
-			})
+			stops[tp] = *b
 		}
 	}
 	f.unbooked = nil
 	f.mu.Unlock()
-	for _, s := range stops {
-		if err := f.ledger.SetStop(s); err != nil {
-			f.fail(fmt.Errorf("partition %s-%d: record why it stopped: %w", s.SourceTopic, s.Partition, err))
-		}
+	for tp, b := range stops {
+		f.bookStop(tp, b.stop, b.retry)
 	}
 }

@@ -14,7 +14,7 @@ type unit struct {
 	sequence int32 // given by the window
 	stale    bool  // record times older than half the target's producer expiry
 	recoded  bool  // encoded by us rather than passed through
-	mark     mark  // where in its chunk it began, while the tail is adopted
+	note     bool  // target offsets that somebody else wrote
 
 	maxTimestamp int64        // of its records, ms
 	infos        []recordInfo // one per record, where needed (tools.describe)
@@ -45,7 +45,7 @@ func (u *unit) land(target int64) {
 
 // matches reports whether b is this unit's batch.
 func (u *unit) matches(b tailBatch) bool {
-	return b.ours && b.sequence == u.sequence && b.records == u.records && b.digest == u.entry.Digest
+	return b.ours && b.sequence == u.sequence && b.records == int64(u.records) && b.digest == u.entry.Digest
 }
 
 // part returns a unit for the records [from, to), which account for the

@@ -148,6 +148,10 @@ func (w *window) answered(u *unit, a answer) {
 			w.answeredElsewhere(i, a)
 			return
 		}
+		if w.hold == holdRetry && i > w.firstWithRecords() {
+			w.stopFor(holdReconcile, a) // an older one was refused: what stands in its place is not it
+			return
+		}
 		w.retire(i + 1)
 		w.probe = u.stale
 	case notAppended:
@@ -178,7 +182,7 @@ func (w *window) answeredElsewhere(i int, a answer) {
 		w.stopFor(holdReconcile, a)
 		return
 	}
-	a.stop = StopForeignWriter
+	a.stop = StopUnavailable
 	a.detail = joinDetail(fmt.Sprintf("the target answers that it holds a batch at offset %d; it should stand at %d, where its log has nothing", a.base, w.expected(i)), a.detail)
 	w.stopFor(holdStop, a)
 }
@@ -217,34 +221,48 @@ func (w *window) resume() {
 // A tailBatch is one batch that the target holds behind what is booked.
 type tailBatch struct {
 	base     int64
-	records  int32
-	ours     bool  // written under this window's producer id and epoch
-	sequence int32 // of its first record
+	records  int64 // that it holds; not ours: the offsets that it takes
+	ours     bool  // written under a producer id and epoch of the pair's
+	sequence int32 // that its first record has, or would have, under this window's
 	digest   ledger.Digest
 }
 
-// A tailMismatch reports a batch behind the books that is not the next unit.
-type tailMismatch struct {
-	batch tailBatch
-	want  int64 // the offset at which it stands
-}
-
 // reconciled takes everything that the target's log holds from the expected
-// offset on, once all of it is below the high watermark, and retires the units
-// found there. It resumes and returns nil if the log ends with them. A batch
-// that is not the next unit, by producer, sequence number, count and content,
-// is returned and the hold stays: going on would write behind something that
-// is not in the books.
-func (w *window) reconciled(tail []tailBatch) *tailMismatch {
+// offset on up to its end, once all of it is below the high watermark, and
+// retires the units found there. What others wrote is retired as a note. It
+// resumes and returns true if that is all. For a batch of ours that is not the
+// next unit, by sequence number, count and content, and for a hole, it returns
+// false and the hold stays: going on would write behind something that is not in
+// the books.
+func (w *window) reconciled(tail []tailBatch, end int64) bool {
 	for _, b := range tail {
+		if b.base != w.target {
+			return false
+		}
+		if !b.ours {
+			w.note(b)
+			continue
+		}
 		i := w.firstWithRecords()
-		if i < 0 || !w.open[i].matches(b) || b.base != w.target {
-			return &tailMismatch{batch: b, want: w.target}
+		if i < 0 || !w.open[i].matches(b) {
+			return false
 		}
 		w.retire(i + 1)
 	}
+	if w.target != end {
+		return false
+	}
 	w.resume()
-	return nil
+	return true
+}
+
+// note retires what somebody else wrote in front of the oldest open unit.
+func (w *window) note(b tailBatch) {
+	u := &unit{note: true}
+	u.entry.Target = ledger.Range{Start: b.base, End: b.base + b.records}
+	w.target = u.entry.Target.End
+	w.done = append(w.done, u)
+	w.elsewhere = 0
 }
 
 // rotateAfter is how often the oldest unit may be called out of order, with

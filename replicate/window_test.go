@@ -61,7 +61,7 @@ func (l *fakeLog) tail(from int64) []tailBatch {
 	var tail []tailBatch
 	for _, b := range l.batches {
 		if b.base >= from {
-			tail = append(tail, tailBatch{base: b.base, records: b.records, ours: true, sequence: b.sequence, digest: b.digest})
+			tail = append(tail, tailBatch{base: b.base, records: int64(b.records), ours: true, sequence: b.sequence, digest: b.digest})
 		}
 	}
 	return tail
@@ -147,8 +147,8 @@ func (run *windowRun) settle(hold hold) error {
 	case holdRetry:
 		run.win.resume()
 	case holdReconcile:
-		if m := run.win.reconciled(run.log.tail(run.win.target)); m != nil {
-			return fmt.Errorf("reconcile: %v", m)
+		if !run.win.reconciled(run.log.tail(run.win.target), run.log.end) {
+			return fmt.Errorf("reconcile: %v", run.log.tail(run.win.target))
 		}
 		if run.win.exhausted() {
 			run.win.rotate()
@@ -275,15 +275,20 @@ func TestWindowFacts(t *testing.T) {
 			t.Error("a fresh window must send exactly one unit")
 		}
 	})
-	t.Run("records of another producer stop it", func(t *testing.T) {
+	t.Run("records of another producer are noted in front of it", func(t *testing.T) {
 		w := newWindow(1, 0, 0)
 		u := testUnit(3, 1)
 		w.add(u)
 		w.next()
 		w.answered(u, answer{outcome: unknown})
-		m := w.reconciled([]tailBatch{{base: 0, records: 3, sequence: 0, digest: u.entry.Digest}})
-		if m == nil || len(w.retired()) != 0 {
-			t.Error("a batch that is not ours was adopted")
+		if !w.reconciled([]tailBatch{{base: 0, records: 3, sequence: 0, digest: u.entry.Digest}}, 3) {
+			t.Error("a batch that is not ours cannot be noted")
+		}
+		if got := w.retired(); len(got) != 1 || !got[0].note || got[0].entry.Target != (ledger.Range{Start: 0, End: 3}) {
+			t.Errorf("retired %+v, want a note of [0, 3)", got)
+		}
+		if w.next() != u || w.expected(0) != 3 {
+			t.Error("the unit must go again, to land behind the note")
 		}
 	})
 	t.Run("other content under our numbers stops it", func(t *testing.T) {
@@ -292,9 +297,26 @@ func TestWindowFacts(t *testing.T) {
 		w.add(u)
 		w.next()
 		w.answered(u, answer{outcome: unknown})
-		m := w.reconciled([]tailBatch{{base: 0, records: 3, ours: true, sequence: 0, digest: 999}})
-		if m == nil {
+		if w.reconciled([]tailBatch{{base: 0, records: 3, ours: true, sequence: 0, digest: 999}}, 3) {
 			t.Error("other content was adopted")
+		}
+	})
+	t.Run("a hole stops it", func(t *testing.T) {
+		w := newWindow(1, 0, 0)
+		u := testUnit(3, 1)
+		w.add(u)
+		w.next()
+		w.answered(u, answer{outcome: unknown})
+		if w.reconciled(nil, 3) || w.next() != nil {
+			t.Error("the log's end was ignored: the unit would be written again")
+		}
+	})
+	t.Run("a success behind a refused unit proves nothing", func(t *testing.T) {
+		w, a, b := openTwo(t)
+		w.answered(a, answer{outcome: notAppended})
+		w.answered(b, answer{outcome: appended, base: 105})
+		if h, _ := w.pending(); h != holdReconcile || len(w.retired()) != 0 {
+			t.Errorf("hold = %d, want holdReconcile and nothing retired", h)
 		}
 	})
 	t.Run("a unit without records waits for older ones", func(t *testing.T) {
@@ -354,12 +376,12 @@ func TestSuccessElsewhere(t *testing.T) {
 		if h, _ := w.pending(); h != holdReconcile {
 			t.Fatalf("hold %v, want %v", h, holdReconcile)
 		}
-		if m := w.reconciled(nil); m != nil {
-			t.Fatal(m)
+		if !w.reconciled(nil, 100) {
+			t.Fatal("an empty tail was not taken")
 		}
 	}
 	w.answered(w.next(), answer{outcome: appended, base: 7})
-	if h, a := w.pending(); h != holdStop || a.stop != StopForeignWriter {
+	if h, a := w.pending(); h != holdStop || a.stop != StopUnavailable {
 		t.Errorf("hold %v %+v, want a stop", h, a)
 	}
 }

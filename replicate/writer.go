@@ -19,6 +19,11 @@ const (
 // request, and posts the answer to the partition. Units of many partitions
 // share a request. It holds no state about them: what an answer means is the
 // partition's business.
+//
+// Units of a partition reach a broker in the order in which they were sent: a
+// request is handed over only when the one before it has been written. The
+// client writes the requests for one broker in one goroutine, in the order in
+// which they come to it, on one connection.
 type writer struct {
 	flow    *Flow
 	cluster *cluster
@@ -30,7 +35,8 @@ type writer struct {
 // A queue is what waits for one broker. Guarded by writer.mu.
 type queue struct {
 	parcels  []parcel
-	requests int // in flight
+	sending  bool          // a goroutine hands over requests
+	inFlight chan struct{} // full with produceRequests of them
 }
 
 type parcel struct {
@@ -50,24 +56,26 @@ func (w *writer) send(p *partition, u *unit) {
 	defer w.mu.Unlock()
 	q := w.queues[l.node]
 	if q == nil {
-		q = &queue{}
+		q = &queue{inFlight: make(chan struct{}, produceRequests)}
 		w.queues[l.node] = q
 	}
 	q.parcels = append(q.parcels, parcel{p, u})
-	if q.requests < produceRequests {
-		q.requests++
+	if !q.sending {
+		q.sending = true
 		w.flow.group.Go(func() { w.drain(l.node, q) })
 	}
 }
 
-// drain sends requests until the queue is empty. When the flow ends, what has
-// not been sent is not sent any more.
+// drain hands over requests, one after the other, until the queue is empty. When
+// the flow ends, what has not been sent is not sent any more.
 func (w *writer) drain(node int32, q *queue) {
 	for {
+		q.inFlight <- struct{}{}
 		w.mu.Lock()
 		parcels := q.take()
 		if len(parcels) == 0 {
-			q.requests--
+			q.sending = false
+			<-q.inFlight
 			w.mu.Unlock()
 			return
 		}
@@ -76,9 +84,16 @@ func (w *writer) drain(node int32, q *queue) {
 			for _, x := range parcels {
 				x.p.post(event{sent: x.u, answer: answer{outcome: notAppended, detail: "the flow is ending"}})
 			}
+			<-q.inFlight
 			continue
 		}
-		w.produce(node, parcels)
+		request := produceRequestFor(parcels, w.flow.config.ProduceTimeout)
+		w.flow.group.Go(func() {
+			w.produce(node, parcels, request)
+			request.written()
+			<-q.inFlight
+		})
+		<-request.handedOver
 	}
 }
 
@@ -105,9 +120,9 @@ func (q *queue) take() []parcel {
 
 // produce sends one request and posts the answers. It outlives the flow's
 // context: an answer on its way is worth waiting for.
-func (w *writer) produce(node int32, parcels []parcel) {
+func (w *writer) produce(node int32, parcels []parcel, request *produceRequest) {
 	ctx := context.WithoutCancel(w.flow.ctx)
-	raw, err := w.cluster.client.Broker(int(node)).Request(ctx, produceRequestFor(parcels, w.flow.config.ProduceTimeout))
+	raw, err := w.cluster.client.Broker(int(node)).Request(ctx, request)
 	if err != nil {
 		for _, x := range parcels {
 			x.p.post(event{sent: x.u, answer: answer{outcome: unknown, detail: err.Error()}})
@@ -146,7 +161,7 @@ func produceRequestFor(parcels []parcel, timeout time.Duration) *produceRequest 
 		partition.Records = x.u.batch
 		request.Topics[i].Partitions = append(request.Topics[i].Partitions, partition)
 	}
-	return &produceRequest{request, byID}
+	return &produceRequest{ProduceRequest: request, byID: byID, handedOver: make(chan struct{})}
 }
 
 func answersIn(parcels []parcel, response *kmsg.ProduceResponse) map[topicPartition]answer {

@@ -1,0 +1,148 @@
+package replicate
+
+import (
+	"fmt"
+
+	"apograph/ledger"
+)
+
+// adoptFrom begins the adoption of what the target holds behind the books. It
+// reports false if they cannot be read.
+func (p *partition) adoptFrom(end ledger.Position, logEnd int64) bool {
+	var err error
+	if p.adoption, err = newAdoption(p, end, logEnd); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: read the books' end: %w", p.source, err))
+		p.phase = phaseStopped
+		return false
+	}
+	p.asm.keepInfos = true
+	return true
+}
+
+// adopt matches what is at hand with what the target holds behind the books.
+func (p *partition) adopt() {
+	for p.phase == phaseCopy && p.adoption != nil && !p.flow.draining() {
+		state, err := p.adoption.step(p)
+		switch {
+		case err != nil:
+			p.adoptionFailed(err)
+		case state == tailAdopted:
+			p.adopted()
+		case p.adoptionOver():
+			p.adoption.over = true
+		case !p.assemble():
+			return
+		}
+	}
+}
+
+// adoptionOver reports whether the source has nothing more to match.
+func (p *partition) adoptionOver() bool {
+	return p.reached() || len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable
+}
+
+// adopted goes on behind the target's end, which is that of the books now. What
+// the adoption read ahead of the source is fetched again.
+func (p *partition) adopted() {
+	p.adoption = nil
+	p.asm.keepInfos = false
+	p.dropAcceptance()
+	if p.haltForeign() {
+		return
+	}
+	position := p.flow.ledger.End(p.pair.ID).Source
+	again := p.asm.settled() != position
+	if again {
+		for _, c := range p.chunks {
+			p.dealtWith(c)
+		}
+		p.chunks = nil
+		p.asm.discard()
+		p.asm.pos = position
+	}
+	p.newWindow()
+	if p.renew && !p.rotate() {
+		return
+	}
+	if again {
+		p.resumeFetch(p.asm.pos)
+	}
+}
+
+// endHolds reports whether the record in front of the books' end stands on the
+// target as the books know it, as far as it is still there. If it does not the
+// target's log was cut and written again: the partition has stopped then, or it
+// waits for an answer.
+func (p *partition) endHolds() bool {
+	detail, err := p.compareEnd(p.flow.ledger.End(p.pair.ID))
+	switch {
+	case err != nil:
+		p.adoptionFailed(err)
+		return false
+	case detail != "":
+		if p.flow.exactOrder(p.source).Recopy {
+			p.dropAcceptance()
+			detail += "; it is not copied again: behind what was written since, order could not be restored"
+		}
+		p.halt(StopTargetLostRecords, detail)
+		return false
+	}
+	p.suspect = false
+	return true
+}
+
+// compareEnd says what is wrong with the target's log in front of a place in the
+// books, which has the last record of ours there: "" if nothing is. A batch that
+// is ours by its sequence number is what the books say; else the content of their
+// last entry is compared.
+func (p *partition) compareEnd(at ledger.Position) (detail string, err error) {
+	if at.Target <= p.pair.TargetBase {
+		return "", nil
+	}
+	if err := p.flow.ledger.Commit(); err != nil {
+		return "", p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
+	}
+	e, err := p.flow.ledger.FindTarget(p.pair.ID, at.Target-1)
+	if err != nil {
+		return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
+	}
+	b, err := p.newTail(at.Target-1, at.Target).batch()
+	switch {
+	case err != nil || b == nil || b.base >= at.Target || e.Tile != ledger.Copied && e.Tile != ledger.Orphan:
+		return "", err
+	case b.ours && b.number+at.Target-b.base == at.Appended:
+		return "", nil
+	}
+	detail = fmt.Sprintf("the target's log was cut below the books, and written again: offset %d does not hold what the books say", at.Target-1)
+	if b.ours || e.Tile != ledger.Copied || e.Target.End > at.Target {
+		return detail, nil
+	}
+	same, err := p.holdsEntry(&e)
+	if same || err != nil {
+		detail = ""
+	}
+	return detail, err
+}
+
+// holdsEntry reports whether the target's records are those of a copied entry.
+func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
+	reader := p.newTail(e.Target.Start, e.Target.End)
+	reader.hashAll = true
+	var digest ledger.Digest
+	for at := e.Target.Start; ; {
+		b, err := reader.batch()
+		if err != nil {
+			return false, err
+		}
+		if b == nil {
+			return digest == e.Digest, nil
+		}
+		for ; at < min(b.next, e.Target.End); at++ {
+			hash, there := b.hashAt(at)
+			if !there {
+				return true, nil // compacted, or deleted: nothing can be said
+			}
+			digest = digest.Add(hash)
+		}
+	}
+}

@@ -1,0 +1,361 @@
+package replicate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"apograph/ledger"
+)
+
+// A tailKind says what stands at a place behind the books.
+type tailKind uint8
+
+const (
+	tailStranger tailKind = iota // not ours
+	tailNext                     // ours, the next record in sequence, there or known by its place
+	tailSecond                   // ours, under a sequence number that was used before
+	tailEarly                    // ours, ahead of records that are not there
+	tailGone                     // gone from the log, and not known to be ours
+)
+
+// A verdict says what stands at a place behind the books, and up to which
+// target offset.
+type verdict struct {
+	kind   tailKind
+	until  int64
+	number int64 // tailSecond, tailEarly: of the first record
+	why    string
+}
+
+// A tailError reports what stops the partition, once all before it is booked.
+type tailError struct {
+	reason StopReason
+	detail string
+}
+
+func (e *tailError) Error() string { return e.detail }
+
+// errBooks says that the books could not be written; the flow knows why.
+var errBooks = errors.New("books cannot be written")
+
+// judge says what stands at target offset at, in or in front of batch i or
+// behind the last one, where number is that of the next record of ours.
+func (a *adoption) judge(i int, at, number int64) (verdict, error) {
+	b, err := a.peek(i)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case b == nil || b.base > at:
+		return a.judgeHole(i, at, number)
+	case !b.ours && b.base < at:
+		return verdict{}, a.rewritten(b)
+	case !b.ours:
+		return verdict{kind: tailStranger, until: b.next}, nil
+	}
+	here := b.number + at - b.base
+	switch {
+	case here == number:
+		return verdict{kind: tailNext, until: b.next}, nil
+	case b.base < at:
+		return verdict{}, a.rewritten(b)
+	case here < number:
+		return verdict{kind: tailSecond, until: min(b.next, at+number-here), number: here}, nil
+	default:
+		return verdict{kind: tailEarly, until: b.next, number: here}, nil
+	}
+}
+
+// rewritten says that the batch across the books' end is not the one that they
+// know there.
+func (a *adoption) rewritten(b *readBatch) error {
+	return &tailError{StopTargetLostRecords, fmt.Sprintf("the target's log was cut below the books, and written again: the batch at offsets [%d, %d) is not what the books know up to offset %d",
+		b.base, b.next, a.at)}
+}
+
+// judgeHole says what the log lacks in front of batch i. The sequence number of
+// the next batch of ours tells whether it was ours: all of it, or nothing.
+func (a *adoption) judgeHole(i int, at, number int64) (verdict, error) {
+	b, err := a.peek(i)
+	if err != nil {
+		return verdict{}, err
+	}
+	if b == nil {
+		return verdict{kind: tailGone, until: a.reader.end, why: "unknown"}, nil
+	}
+	end := b.base
+	for next := b.base; b != nil && b.base == next && !b.ours; {
+		next = b.next
+		i++
+		if b, err = a.peek(i); err != nil {
+			return verdict{}, err
+		}
+		if b != nil && b.base != next {
+			b = nil
+		}
+	}
+	switch {
+	case b == nil || !b.ours:
+	case b.number-number == end-at:
+		return verdict{kind: tailNext, until: end}, nil
+	case b.number <= number:
+		return verdict{kind: tailGone, until: end, why: "gone before it was read; not the next records of ours, by their sequence numbers"}, nil
+	}
+	return verdict{kind: tailGone, until: end, why: "unknown"}, nil
+}
+
+// acceptedHole is what the books say of a hole of which nothing is known, and
+// that a person accepted.
+const acceptedHole = "gone before it was read; accepted"
+
+// vanished books what is gone from the log and was not ours in step.
+func (a *adoption) vanished(p *partition, v verdict) error {
+	if v.why != "unknown" {
+		return a.foreign(p, v.until, v.why)
+	}
+	if !a.holeKnown {
+		if err := a.flush(p); err != nil {
+			return err
+		}
+		return &tailError{StopTargetLostRecords, fmt.Sprintf("target offsets [%d, %d) behind the books are gone from its log before they could be compared, and nothing tells whether they were ours; to go on behind them, whatever they were: resume --recopy", a.at, v.until)}
+	}
+	return a.foreign(p, v.until, acceptedHole)
+}
+
+// second books a second copy of what the books have already, if it is one: the
+// first copies are read from the target, as far as they are still there.
+func (a *adoption) second(p *partition, b *readBatch, v verdict) error {
+	if err := a.flush(p); err != nil {
+		return err
+	}
+	origin, err := p.firstCopy(b, ledger.Range{Start: a.at, End: v.until}, v.number)
+	if err != nil {
+		return err
+	}
+	if origin == (ledger.Range{}) {
+		return a.foreign(p, v.until, "under a producer id and sequence numbers of ours, with other content")
+	}
+	return a.duplicate(p, v.until, origin)
+}
+
+// early deals with a batch of ours that stands in front of older ones: a target
+// that had forgotten the producer refused those and took this one. Its records
+// are copied again in their turn.
+func (a *adoption) early(p *partition, b *readBatch, v verdict) (adoptionState, error) {
+	skip, n := v.number-a.number, v.until-a.at
+	infos, ok := a.lookahead(skip, n)
+	if !ok && !a.over && skip+n <= adoptionWindow {
+		return wantsSource, nil
+	}
+	if err := a.flush(p); err != nil {
+		return 0, err
+	}
+	if !ok || !equalTo(b, a.at, infos) {
+		return goesOn, a.foreign(p, v.until, "under a producer id and sequence numbers of ours, ahead of others, with content that the source lacks")
+	}
+	return goesOn, a.duplicate(p, v.until, ledger.Range{Start: infos[0].offset, End: infos[n-1].offset + 1})
+}
+
+// equalTo reports whether b holds the given records from a target offset on, as
+// far as it still has them.
+func equalTo(b *readBatch, at int64, infos []recordInfo) bool {
+	for i := range infos {
+		if hash, there := b.hashAt(at + int64(i)); there && hash != infos[i].hash {
+			return false
+		}
+	}
+	return true
+}
+
+// stranger deals with a batch that is not ours. Where the ledger may be an older
+// one, a producer id that was taken later is told by its records: exactly those
+// that come next.
+func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
+	n := b.next - b.base
+	if a.fresh && b.plain && int64(len(b.records)) == n {
+		infos, ok := a.lookahead(0, n)
+		if !ok && !a.over && n <= adoptionWindow {
+			return wantsSource, nil
+		}
+		if ok && equalTo(b, a.at, infos) {
+			return goesOn, a.learnProducer(p, b)
+		}
+	}
+	return goesOn, a.foreign(p, b.next, "")
+}
+
+// learnProducer takes a producer id for one of the pair's.
+func (a *adoption) learnProducer(p *partition, b *readBatch) error {
+	if err := a.flush(p); err != nil {
+		return err
+	}
+	known := b.producer
+	known.Appended = a.number
+	if err := p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: record a producer id: %w", p.source, err))
+		return errBooks
+	}
+	p.flow.config.Logger.Info("the target holds the source's next records under a producer id that the ledger does not know; they are adopted",
+		"partition", p.source.String(), "target_offset", b.base, "producer_id", known.ID)
+	p.renew = true
+	a.reader.producers = append(a.reader.producers, known)
+	for _, x := range a.batches {
+		a.reader.claim(x)
+	}
+	return nil
+}
+
+// foreign notes target offsets up to one given as not ours. They get into the
+// books with the next that is something else: one entry for each run.
+func (a *adoption) foreign(p *partition, until int64, why string) error {
+	if a.from < a.next || a.note.End != a.at || a.noteWhy != why {
+		if err := a.flush(p); err != nil {
+			return err
+		}
+		a.note, a.noteWhy = ledger.Range{Start: a.at}, why
+	}
+	a.note.End, a.at = until, until
+	return nil
+}
+
+// flushNote books what others wrote.
+func (a *adoption) flushNote(p *partition) error {
+	r := a.note
+	a.note = ledger.Range{}
+	if r == (ledger.Range{}) {
+		return nil
+	}
+	return p.enterForeign(r, a.noteWhy)
+}
+
+func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) error {
+	end := p.flow.ledger.End(p.pair.ID).Source
+	e := ledger.Entry{
+		Tile: ledger.Duplicate, Source: ledger.Range{Start: end, End: end},
+		Target: ledger.Range{Start: a.at, End: until}, Origin: origin, LeaderEpoch: -1,
+	}
+	if !p.enter(e) {
+		return errBooks
+	}
+	p.flow.config.Logger.Warn("the target holds records twice; the books say where", "partition", p.source.String(),
+		"target_offset", a.at, "records", e.Target.Len(), "source_offset", origin.Start)
+	a.at = until
+	return nil
+}
+
+// enterForeign books target offsets that are not ours. That the partition is to
+// stop because of them is in the ledger no later than they are.
+func (p *partition) enterForeign(r ledger.Range, why string) error {
+	detail := fmt.Sprintf("target offsets [%d, %d) were written by somebody else", r.Start, r.End)
+	if why != "" {
+		detail = fmt.Sprintf("target offsets [%d, %d): %s", r.Start, r.End, why)
+	}
+	if p.tolerates() || why == acceptedHole {
+		p.flow.warnOnce("foreign "+p.source.String(), "the target holds records of somebody else; they are in the books, and the copy goes on",
+			"partition", p.source.String(), "detail", detail)
+	} else if p.sticky == nil {
+		p.sticky = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopForeignWriter, detail}
+		p.flow.bookStop(p.source, *p.sticky, retry{})
+	}
+	end := p.flow.ledger.End(p.pair.ID).Source
+	if !p.enter(ledger.Entry{Tile: ledger.Foreign, Source: ledger.Range{Start: end, End: end}, Target: r, Reason: why, LeaderEpoch: -1}) {
+		return errBooks
+	}
+	return nil
+}
+
+// tolerates reports whether a person said to go on beside foreign records.
+func (p *partition) tolerates() bool { return p.flow.order(p.source).TolerateForeign }
+
+// haltForeign stops the partition if foreign records were met that nobody
+// tolerates. It reports whether it did.
+func (p *partition) haltForeign() bool {
+	if p.sticky == nil {
+		return false
+	}
+	if p.tolerates() {
+		p.sticky = nil
+		return false
+	}
+	p.haltAt(p.sticky.offset, p.sticky.reason, p.sticky.detail)
+	return true
+}
+
+// firstCopy returns the source range of the records of ours from a number on,
+// of which b holds a second copy at the given target offsets; an empty range if
+// the first copies differ, or have no source.
+func (p *partition) firstCopy(b *readBatch, second ledger.Range, number int64) (ledger.Range, error) {
+	var origin ledger.Range
+	if err := p.flow.ledger.Commit(); err != nil {
+		return origin, p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
+	}
+	end := p.flow.ledger.End(p.pair.ID)
+	at, left, last := end.Target, end.Appended, number+second.Len()
+	for left > number && at > p.pair.TargetBase {
+		e, err := p.flow.ledger.FindTarget(p.pair.ID, at-1)
+		if err != nil {
+			return ledger.Range{}, p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
+		}
+		at = e.Target.Start
+		if e.Tile != ledger.Copied && e.Tile != ledger.Orphan {
+			continue
+		}
+		left -= e.Target.Len()
+		from, to := max(number, left), min(last, left+e.Target.Len())
+		if from >= to {
+			continue
+		}
+		first := ledger.Range{Start: at + from - left, End: at + to - left}
+		if same, err := p.sameOnTarget(first, b, second.Start+from-number); err != nil || !same || e.Tile == ledger.Orphan {
+			return ledger.Range{}, err
+		}
+		origin.Start = e.SourceOf(first.Start)
+		if origin.End == 0 {
+			origin.End = e.SourceOf(first.End-1) + 1
+		}
+	}
+	return origin, nil
+}
+
+// sameOnTarget reports whether the target's records at offsets first equal those
+// of b from an offset on, as far as both are there.
+func (p *partition) sameOnTarget(first ledger.Range, b *readBatch, from int64) (bool, error) {
+	reader := p.newTail(first.Start, first.End)
+	reader.hashAll = true
+	for {
+		x, err := reader.batch()
+		if x == nil || err != nil {
+			return err == nil, err
+		}
+		for _, r := range x.records {
+			if r.offset < first.Start || r.offset >= first.End {
+				continue
+			}
+			if hash, there := b.hashAt(from + r.offset - first.Start); there && hash != r.hash {
+				return false, nil
+			}
+		}
+	}
+}
+
+// adoptionFailed stops the partition, or begins again, because of an error.
+func (p *partition) adoptionFailed(err error) {
+	var tail *tailError
+	if errors.As(err, &tail) {
+		if !p.haltForeign() {
+			p.halt(tail.reason, tail.detail)
+		}
+		return
+	}
+	switch code := codeOf(err); {
+	case code == kerr.OffsetOutOfRange:
+		p.halt(StopTargetLostRecords, fmt.Sprintf("what stands behind the books on %v, from offset %d on, is gone from the target before it could be compared: %v",
+			p.target, p.flow.ledger.End(p.pair.ID).Target, err))
+	case errors.Is(err, errBooks) || p.flow.draining():
+	case !transient(err):
+		p.halt(reasonOf(err), fmt.Sprintf("read %v: %v", p.target, err))
+	case p.backoff(err.Error()) && !p.flow.draining():
+		p.restart() // everything is read again from the books' end
+	}
+}
