@@ -45,6 +45,7 @@ func commands() commandTable {
 		ledgerExportCommand(),
 		ledgerSnapshotCommand(),
 		ledgerMigrateCommand(),
+		ledgerAcceptCommand(),
 		versionCommand(),
 		helpCommand(),
 	}

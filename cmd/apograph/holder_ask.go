@@ -103,9 +103,9 @@ func readStatus(ctx context.Context, path string) (flowStatus, error) {
 			}
 			all, err := statusInFile(l)
 			if err == nil {
-				status = newFlowStatus(stateStopped, ledgerInfoOf(path, l), l, all)
+				status, err = newFlowStatus(stateStopped, ledgerInfoOf(path, l), l, all)
 			}
-			return status, errors.Join(err, l.Close())
+			return status, errors.Join(ledgerError(path, err), l.Close())
 		},
 	})
 }

@@ -120,6 +120,14 @@ type statusAnswer struct {
 	State      string
 	HolderPID  *int `json:"holder_pid"`
 	Ledger     map[string]any
+	Unaccepted int64
+	Accepted   int64
+	Doubts     []struct {
+		Topic      string
+		Partition  int32
+		Start, End int64
+		Kind       string
+	}
 	Partitions []statusAnswerRow
 }
 

@@ -23,9 +23,10 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathHello, s.answer(func(context.Context, []byte) (any, error) { return s.self, nil }))
 	mux.HandleFunc("GET "+pathLedger, s.answer(func(context.Context, []byte) (any, error) { return s.ledgerInfo(), nil }))
-	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status(), nil }))
+	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status() }))
 	mux.HandleFunc("POST "+pathTranslate, s.answer(s.translate))
 	mux.HandleFunc("POST "+pathOrder, s.answer(s.order))
+	mux.HandleFunc("POST "+pathAccept, s.answer(s.accept))
 	mux.HandleFunc("GET "+pathSnapshot, s.snapshot)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, fmt.Errorf("apograph %s speaks version %d of the protocol, which has no %s %s",
@@ -93,7 +94,7 @@ func (s *server) ledgerInfo() ledgerInfo {
 	return info
 }
 
-func (s *server) status() flowStatus {
+func (s *server) status() (flowStatus, error) {
 	return newFlowStatus(stateRunning, s.ledgerInfo(), s.flow.ledger, s.flow.status())
 }
 
@@ -140,6 +141,14 @@ func (s *server) order(ctx context.Context, body []byte) (any, error) {
 	})
 	report, details := newOrderReport(request.Order, s.ledgerInfo(), s.flow.ledger, settled)
 	return orderResponse{report, details}, nil
+}
+
+func (s *server) accept(_ context.Context, body []byte) (any, error) {
+	var request acceptRequest
+	if err := decodeRequest(body, &request); err != nil {
+		return nil, err
+	}
+	return acceptIn(s.flow.ledger, request, s.ledgerInfo)
 }
 
 // settle returns the state of partitions once each is paused, or once none is,
