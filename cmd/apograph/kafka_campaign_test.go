@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,10 +38,11 @@ type campaign struct {
 	topics []string
 	rng    *rand.Rand // of the goroutine of the leader losses
 
-	kills  atomic.Int64 // of copiers
-	losses atomic.Int64 // of leaders
-	failed atomic.Int64 // loads that ended half way
-	how    map[string]int
+	kills   atomic.Int64 // of copiers
+	losses  atomic.Int64 // of leaders
+	refused atomic.Int64 // copiers that could not begin
+	failed  atomic.Int64 // loads that ended half way
+	how     map[string]int
 }
 
 // TestKafkaCampaign: while producers write, plain and in transactions, leaders
@@ -154,8 +156,13 @@ func (c *campaign) killCopiers(ctx context.Context) {
 		case <-ctx.Done():
 			_ = child.Process.Signal(syscall.SIGTERM)
 		case <-ended:
-			c.t.Errorf("a copier without an end ended by itself: %v\n%s", child.ProcessState, said.data)
-			return
+			// A broker that dies in the first moment of a copier may end it. It has
+			// done nothing yet, and is started again.
+			if !bytes.Contains(said.data, []byte("apograph: replicate: cluster ")) || child.ProcessState.ExitCode() != 1 {
+				c.t.Errorf("a copier without an end ended by itself: %v\n%s", child.ProcessState, said.data)
+				return
+			}
+			c.refused.Add(1)
 		}
 		life.Stop()
 		<-ended
@@ -251,8 +258,8 @@ func (c *campaign) prove(written *atomic.Int64) {
 		c.t.Errorf("replicate --once: exit code %d: %v", code, answer)
 	}
 	records, lost, doubled, named := c.compare(ctx)
-	c.t.Logf("%d kills of copiers, %d leader losses %v, %d loads (%d ended half way), %d records: %d lost, %d doubled, %d of them named",
-		c.kills.Load(), c.losses.Load(), c.how, written.Load(), c.failed.Load(), records, lost, doubled, named)
+	c.t.Logf("%d kills of copiers (%d more could not begin), %d leader losses %v, %d loads (%d ended half way), %d records: %d lost, %d doubled, %d of them named",
+		c.kills.Load(), c.refused.Load(), c.losses.Load(), c.how, written.Load(), c.failed.Load(), records, lost, doubled, named)
 	if code, report := c.run(c.t, "verify"); code != 0 || report["verdict"] != "complete" {
 		c.t.Errorf("verify: exit code %d, verdict %v", code, report["verdict"])
 	}
