@@ -238,7 +238,13 @@ func (l *lossFlow) living(args ...string) (end func() (int, map[string]any)) {
 	l.do(cmd.Start())
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
-	l.t.Cleanup(func() { cancel(); <-done })
+	l.t.Cleanup(func() {
+		cancel()
+		<-done
+		if l.t.Failed() {
+			l.t.Logf("the copier said: %s", errs.String())
+		}
+	})
 	return func() (int, map[string]any) {
 		l.t.Helper()
 		_ = cmd.Process.Signal(syscall.SIGTERM)

@@ -44,6 +44,19 @@ func targetDeleted(l *lossFlow) {
 	l.books(0, "1:copied[0,30)")
 	l.verify(3, "missing[0,30)", "not_copied_yet[30,40)behind")
 	l.absent()
+	l.recopied()
+}
+
+// recopied goes the way that the advice names: all of it is copied again, to a
+// topic that is empty.
+func (l *lossFlow) recopied() {
+	l.t.Helper()
+	l.keep(0)
+	l.order("resume", l.topic+":0", "--recopy")
+	l.once(0)
+	l.books(0, "1:copied[0,30)", "2:copied[0,40)")
+	l.holds(0, [2]int64{0, 40})
+	l.verify(0)
 }
 
 func targetDeletedInTheCopy(l *lossFlow) {
@@ -80,6 +93,7 @@ func targetRecreated(l *lossFlow) {
 	l.books(0, "1:copied[0,30)")
 	l.verify(3, "missing[0,30)", "not_copied_yet[30,40)behind")
 	l.holds(0)
+	l.recopied()
 }
 
 // targetRecreatedInTheCopy: the new topic has grown beyond the books when the
@@ -206,6 +220,12 @@ func TestKafkaTargetUnclean(t *testing.T) {
 		l.books(0, "1:copied[0,50)")
 		l.holds(0, [2]int64{0, 30})
 		l.verify(3, "missing[30,50)", "not_copied_yet[50,60)behind")
+		l.order("resume", l.topic+":0", "--recopy")
+		l.once(0)
+		l.books(0, "1:copied[0,50)", "2:before_start[0,30)", "2:copied[30,60)")
+		l.holds(0, [2]int64{0, 60})
+		l.verify(0)
+		l.translates("45", 45, "exact")
 	}
 	hole.once(1, "0 foreign_writer 50")
 	hole.verify(3, "changed[30,50)", "extra target[50,70)", "not_copied_yet[50,60)behind")

@@ -17,7 +17,7 @@ import (
 )
 
 // kafkaStartTimeout bounds the start of a cluster and of a node.
-const kafkaStartTimeout = 2 * time.Minute
+const kafkaStartTimeout = 5 * time.Minute
 
 // KafkaOptions describe a cluster of real brokers (KRaft, Java). The zero value is one node that is broker and controller.
 type KafkaOptions struct {
