@@ -33,6 +33,7 @@ type chunk struct {
 	pin     *pin
 	era     int // of the fetch that brought it
 
+	from     int64 // the offset that was asked for
 	logStart int64 // of the source partition
 }
 
@@ -56,7 +57,6 @@ type assembler struct {
 	compactPolicy      bool  // the source topic has cleanup.policy compact
 	compactSeen        bool  // evidence of compaction, now or ever
 	firstSight         bool  // nothing of this topic was read before: below the log start is out of scope
-	retention          bool  // the source topic deletes by time or size
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
@@ -64,6 +64,10 @@ type assembler struct {
 	// logStart asks the source for its log start offset: a gap that nothing
 	// explains may be a deletion that the fetch response did not know yet.
 	logStart func() (int64, error)
+
+	// loss says why the log start is above the position; insideBatch: it stands
+	// inside a batch.
+	loss func(insideBatch bool) ledger.Cause
 
 	tools *tools  // lent by the caller for the time of a call
 	ready []*unit // complete, not yet returned
@@ -92,6 +96,9 @@ func (e *sourceError) Unwrap() error { return e.err }
 // after all units before the place at fault; the position is then that place.
 func (a *assembler) next(c *chunk) (*unit, error) {
 	var err error
+	if c.from > a.pos { // what stands before was found to be gone
+		err = a.gap(c, c.from)
+	}
 	for len(a.ready) == 0 && err == nil && c.at < len(c.data) {
 		err = a.step(c)
 	}
@@ -173,41 +180,6 @@ func (a *assembler) noteCompaction(h recordbatch.Header) {
 	if h.HasDeleteHorizon() || h.Count < h.LastOffsetDelta+1 {
 		a.compactSeen = true
 	}
-}
-
-// gap accounts for [pos, end), or the first part of it, where the source's log
-// holds nothing.
-func (a *assembler) gap(c *chunk, end int64) error {
-	compacted := a.compactPolicy || a.compactSeen || c.showsCompaction()
-	if c.logStart <= a.pos && !compacted {
-		start, err := a.logStart()
-		if err != nil {
-			return err
-		}
-		c.logStart = max(c.logStart, start)
-	}
-	e := ledger.Entry{LeaderEpoch: -1}
-	switch {
-	case c.logStart > a.pos && a.firstSight:
-		e.Tile = ledger.BeforeStart
-		end = min(end, c.logStart)
-	case c.logStart > a.pos:
-		e.Tile, e.Cause, e.LastKnownMillis = ledger.Lost, ledger.CauseDeleteRecords, a.lastKnown
-		if a.retention {
-			e.Cause = ledger.CauseRetention
-		}
-		end = min(end, c.logStart)
-	case compacted:
-		a.source(c, ledger.Compacted, end, -1)
-		return nil
-	default:
-		e.Tile = ledger.Unexplained
-	}
-	a.flush(c)
-	e.Source = ledger.Range{Start: a.pos, End: end}
-	a.emit(&unit{entry: e})
-	a.pos = end
-	return nil
 }
 
 // source accounts for [pos, end) with a tile that may stand inside a copied

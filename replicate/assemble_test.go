@@ -33,6 +33,7 @@ func newTestAssembler() *assembler {
 	return &assembler{
 		tools: &tools{}, joinLimit: joinBytes,
 		logStart: func() (int64, error) { return 0, nil },
+		loss:     func(bool) ledger.Cause { return ledger.CauseRetention },
 	}
 }
 
@@ -187,8 +188,13 @@ func TestClassifyProduce(t *testing.T) {
 		{kerr.NotEnoughReplicasAfterAppend, -1, unknown},
 		{kerr.RequestTimedOut, -1, unknown},
 		{kerr.KafkaStorageError, -1, unknown},
+		{kerr.KafkaStorageError, 10, unknown},
+		{kerr.UnknownProducerID, -1, outOfOrder},
+		{kerr.UnknownTopicID, -1, notAppended},
+		{kerr.ProducerFenced, -1, denied},
+		{kerr.ThrottlingQuotaExceeded, -1, notAppended},
 		{kerr.OutOfOrderSequenceNumber, -1, outOfOrder},
-		{kerr.DuplicateSequenceNumber, -1, unknown},
+		{kerr.DuplicateSequenceNumber, -1, outOfOrder},
 		{kerr.InvalidProducerEpoch, -1, denied},
 		{kerr.MessageTooLarge, -1, refused},
 		{kerr.InvalidRecord, -1, refused},

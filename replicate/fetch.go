@@ -114,14 +114,16 @@ func newFetch(wait time.Duration, limit int32) *fetchRequest {
 	return &fetchRequest{FetchRequest: request, byID: true}
 }
 
-// add asks for partitions, up to share bytes of each.
+// add asks for partitions, up to share bytes of each. While a topic that was
+// created again is being accepted, there can be partitions of both.
 func (r *fetchRequest) add(all []asked, share int32) {
-	topics := map[string]int{}
+	topics := map[memberName]int{}
 	for _, a := range all {
-		i, ok := topics[a.p.source.topic]
+		name := memberName{id: a.p.pair.SourceTopicID, topic: a.p.source.topic}
+		i, ok := topics[name]
 		if !ok {
 			i = len(r.Topics)
-			topics[a.p.source.topic] = i
+			topics[name] = i
 			t := kmsg.NewFetchRequestTopic()
 			t.Topic, t.TopicID = a.p.source.topic, a.p.pair.SourceTopicID
 			r.Topics = append(r.Topics, t)
@@ -161,42 +163,35 @@ func (s *source) landed(p *partition) {
 // the budget until the last of them has been dealt with. It returns how many
 // there are.
 func (s *source) deliver(all []asked, response *kmsg.FetchResponse) int64 {
-	answers, bytes := answersOf(all, response)
+	answers, bytes := answersOf(response)
 	s.budget.adjust(bytes - bulkReserve)
 	pin := newPin(s.budget, bytes)
 	defer pin.release()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range all {
-		if answer := answers[a.p.source]; a.p.fetch.era == a.era {
-			s.deliverTo(a, answer, pin)
+		for _, name := range namesOf(a.p) {
+			if a.p.fetch.era == a.era {
+				s.deliverTo(a, answers[name], pin)
+			}
 		}
 		s.landed(a.p)
 	}
 	return bytes
 }
 
-// answersOf returns a response by partition, and how many bytes of batches it
-// holds.
-func answersOf(all []asked, response *kmsg.FetchResponse) (answers map[topicPartition]*kmsg.FetchResponseTopicPartition, bytes int64) {
-	answers = map[topicPartition]*kmsg.FetchResponseTopicPartition{}
-	names := map[ledger.TopicID]string{}
-	for _, a := range all {
-		names[a.p.pair.SourceTopicID] = a.p.source.topic
-	}
+// answersOf returns the parts of a response by what the response calls them, and
+// how many bytes of batches it holds.
+func answersOf(response *kmsg.FetchResponse) (answers map[memberName]*kmsg.FetchResponseTopicPartition, bytes int64) {
+	answers = map[memberName]*kmsg.FetchResponseTopicPartition{}
 	for i := range response.Topics {
 		t := &response.Topics[i]
-		name := t.Topic
-		if name == "" {
-			name = names[ledger.TopicID(t.TopicID)]
-		}
 		for j := range t.Partitions {
 			fp := &t.Partitions[j]
-			bytes += int64(len(fp.RecordBatches))
-			answers[topicPartition{name, fp.Partition}] = fp
+			answers[nameIn(t, fp.Partition)] = fp
 		}
 	}
-	return answers, bytes
+	return answers, batchBytes(response)
 }
 
 // deliverTo hands one partition its part of an answer; nil where a throttled
@@ -215,7 +210,7 @@ func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, pi
 		f.active = false
 		return
 	}
-	c := &chunk{logStart: answer.LogStartOffset, aborted: abortedOf(answer), era: a.era}
+	c := &chunk{from: a.next, logStart: answer.LogStartOffset, aborted: abortedOf(answer), era: a.era}
 	next, epoch := wholeBatches(c, answer.RecordBatches, f)
 	switch {
 	case len(c.data) > 0:
@@ -303,7 +298,7 @@ func (s *source) refused(a asked, answer *kmsg.FetchResponseTopicPartition) {
 	switch code := kerr.TypedErrorForCode(answer.ErrorCode); code {
 	case kerr.OffsetOutOfRange:
 		f.active = false
-		a.p.post(event{outOfRange: &a.next})
+		a.p.post(event{outOfRange: &outside{a.next, a.epoch}})
 	case kerr.TopicAuthorizationFailed:
 		f.active = false
 		a.p.post(event{stop: &stopped{reason: StopNotAuthorized, detail: "READ on the source topic is needed"}})

@@ -294,8 +294,12 @@ func (f *Flow) atWork(tp topicPartition) bool {
 }
 
 // due reports whether a partition of a topic is to be set to work: it is new,
-// or the pause after it could not be has passed.
+// or the pause after it could not be has passed; or the topic is to be made again
+// on the target.
 func (f *Flow) due(t *topic) bool {
+	if f.toBeRecopied(t.name) {
+		return true
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range max(len(t.source.leaders), 1) {

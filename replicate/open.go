@@ -210,7 +210,7 @@ func (f *Flow) learnBounds(all []*candidate) {
 	var asked []*candidate
 	var tps []topicPartition
 	for _, c := range all {
-		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated {
+		if c.stop == nil && c.topic.source.err == nil && !c.topic.recreated && int(c.number) < len(c.topic.source.leaders) {
 			asked, tps = append(asked, c), append(tps, c.source())
 		}
 	}
@@ -284,6 +284,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 	p.asm = assembler{
 		firstSight: c.firstSight, compactSeen: state.CompactSeen, lastKnown: max(state.SeenMillis, 0),
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
+		loss:     p.lossCause,
 	}
 	p.position.Store(f.ledger.End(c.pair.ID).Source)
 	if c.bounds != nil {
@@ -300,7 +301,8 @@ func (p *partition) learn(t traits) {
 	a := &p.asm
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
-	a.timestampsReplaced, a.compactPolicy, a.retention, a.joinLimit = t.timestampsReplaced, t.compacts, t.deletes, t.joinLimit
+	p.deletion = t.deletion
+	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 
 // checkSources stops partitions whose source topic is gone. It runs after each

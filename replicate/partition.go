@@ -41,8 +41,10 @@ type partition struct {
 	logEnd   *int64  // of the target, as seen then; nil once used
 	bounds   *bounds // of the last fetch answer since begin
 	seenEnd  int64   // highest end of the source's log that was seen since begin
+	gone     *int64  // what a fetch found below the log's start, until an answer says where that is
 	asm      assembler
-	hollow   bool // an empty answer of the source can mean an empty log
+	deletion deletion // of the source topic
+	hollow   bool     // an empty answer of the source can mean an empty log
 	win      *window
 	adoption *adoption // while the target holds more than the books
 	tries    int       // failed attempts since the last step forward
@@ -91,12 +93,6 @@ type stopped struct {
 // bounds are a source partition's offsets as one fetch answer gave them.
 type bounds struct{ logStart, lastStable, highWatermark int64 }
 
-// A divergence is the broker's word that the log was cut below the position.
-type divergence struct {
-	epoch int32
-	end   int64
-}
-
 // An event is one message to a partition; one field is set, or chunk with
 // bounds.
 type event struct {
@@ -107,10 +103,11 @@ type event struct {
 	chunk      *chunk
 	sent       *unit // answered by answer
 	answer     answer
-	outOfRange *int64 // a fetch of this offset was
+	outOfRange *outside
 	diverged   *divergence
 	unchanged  bool // nothing is new at the source, as of now
 	stop       *stopped
+	rest       *rest // where the target's log ended, while nothing was in flight
 }
 
 // quiet reports whether nothing is being handled, nor to be.
@@ -167,17 +164,18 @@ func (p *partition) handle(e event) {
 	case e.stop != nil && e.stop.reason == StopPaused && p.phase == phaseStopped:
 		p.stop.reason, p.stop.detail = StopPaused, e.stop.detail
 	case e.bounds != nil && e.chunk == nil:
-		if p.phase == phaseStopped {
+		if p.phase == phaseStopped && !p.replaced {
 			p.flow.saw(p, *e.bounds)
 		}
 	case p.phase != phaseCopy:
 	case e.unchanged:
 		p.unchanged()
+	case e.rest != nil:
+		p.lookedAt(*e.rest)
 	case e.outOfRange != nil:
 		p.outOfRange(*e.outOfRange)
 	case e.diverged != nil:
-		p.halt(StopSourceTruncated, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, below the position %d",
-			e.diverged.epoch, e.diverged.end, p.asm.pos))
+		p.diverged(*e.diverged)
 	case e.stop != nil:
 		p.halt(e.stop.reason, e.stop.detail)
 	}
@@ -187,6 +185,9 @@ func (p *partition) handle(e event) {
 func (p *partition) fetched(e event) {
 	if e.chunk.era != p.era || p.phase != phaseCopy {
 		p.dealtWith(e.chunk)
+		return
+	}
+	if p.foundAgain(e) {
 		return
 	}
 	p.bounds = e.bounds
@@ -273,6 +274,7 @@ func (p *partition) enter(e ledger.Entry) bool {
 		return false
 	}
 	p.booked = true
+	p.tellLoss(&e)
 	p.counts.add(&e)
 	p.position.Store(e.Source.End)
 	p.copied.Add(e.Records())
@@ -568,22 +570,4 @@ func (p *partition) shed() {
 func (p *partition) restart() {
 	p.shed()
 	p.post(event{begin: true})
-}
-
-// outOfRange deals with a fetch offset that is not in the source's log: the log
-// start has passed it, or the log ends before it.
-func (p *partition) outOfRange(next int64) {
-	start, end, err := p.flow.sourceRange(p.source)
-	switch {
-	case err != nil && !transient(err):
-		p.halt(reasonOf(err), err.Error())
-	case err == nil && start > next:
-		p.chunks = append(p.chunks, &chunk{logStart: start, until: start, era: p.era})
-		p.resumeFetch(start)
-	case err == nil && end < next && p.cut():
-	default: // an election in progress; an end offset alone proves nothing
-		if p.backoff("the source's leader does not know the position yet") {
-			p.resumeFetch(next)
-		}
-	}
 }

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"apograph/ledger"
@@ -102,13 +103,16 @@ func (p *partition) awaitTarget(detail string) {
 // toBeRecopied reports whether a person said to copy a topic again that is gone
 // from the target.
 func (f *Flow) toBeRecopied(name string) bool {
-	for _, s := range f.ledger.Stops() {
-		tp := topicPartition{s.SourceTopic, s.Partition}
-		if s.SourceTopic == name && StopReason(s.Reason) == StopTargetDeleted && f.exactOrder(tp).Recopy {
-			return true
-		}
+	ordered := false
+	f.mu.Lock()
+	for tp, o := range f.orders {
+		ordered = ordered || o.Recopy && tp.topic == name
 	}
-	return false
+	f.mu.Unlock()
+	return ordered && slices.ContainsFunc(f.ledger.Stops(), func(s ledger.Stop) bool {
+		tp := topicPartition{s.SourceTopic, s.Partition}
+		return s.SourceTopic == name && StopReason(s.Reason) == StopTargetDeleted && f.exactOrder(tp).Recopy
+	})
 }
 
 // bookTail books what stands behind the books of a generation that is to be

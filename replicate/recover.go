@@ -31,7 +31,7 @@ func (p *partition) begin() {
 	p.drop()
 	p.bounds, p.win, p.halting, p.waiting = nil, nil, nil, nil
 	p.booked, p.well = false, false
-	p.phase, p.seenEnd = phaseCopy, 0
+	p.phase, p.seenEnd, p.gone = phaseCopy, 0, nil
 	stop := p.obstacle()
 	if p.accepts(stop) {
 		return
@@ -176,28 +176,6 @@ func (p *partition) newestEpoch() (epoch int32, end int64) {
 		at = e.Source.Start
 	}
 	return -1, 0
-}
-
-// cut stops the partition if the source's leader says that its log was cut
-// below the books: the epoch that they know last ended earlier
-// (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing.
-func (p *partition) cut() bool {
-	at, detail := p.flow.cutBelow(p)
-	if detail == "" {
-		return false
-	}
-	if p.flow.exactOrder(p.source).AcceptTruncated {
-		if at >= 0 {
-			if p.bookTail() {
-				p.reopen(detail, at, nil)
-			}
-			return true
-		}
-		p.dropAcceptance()
-		detail += "; where the logs part cannot be told, so that it cannot be accepted: copy the topic anew, with a ledger of its own"
-	}
-	p.halt(StopSourceTruncated, detail)
-	return true
 }
 
 // targetEnd returns the log end of the target's current leader, once all of it

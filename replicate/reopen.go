@@ -37,6 +37,10 @@ func (p *partition) accepts(stop *stopped) bool {
 // where the closed one does, or the start of an empty log: what else stands there
 // no book would know.
 func (p *partition) reopen(why string, start int64, cut *ledger.Cut) {
+	if p.orphaned() {
+		p.retire(why)
+		return
+	}
 	c, err := p.successor(start, cut)
 	if err != nil {
 		p.halt(reasonOf(err), fmt.Sprintf("not accepted yet: %v", err))

@@ -176,9 +176,15 @@ func (f *Flow) addTo(s *Summary, p *partition) {
 		s.Waiting = append(s.Waiting, *p.waiting)
 		s.BehindOpenTransaction += p.waiting.Behind
 	}
+	open := f.ledger.Unaccepted(p.pair.ID)
+	s.BadTiles += open
+	s.AcceptedTiles -= open
 	for tile, n := range f.ledger.Totals(p.pair.ID).Tiles {
 		if ledger.Tile(tile).Bad() {
-			s.BadTiles += n
+			s.AcceptedTiles += n
 		}
+	}
+	for _, d := range f.ledger.UnacceptedDoubts(p.pair.ID) {
+		s.Doubts = append(s.Doubts, Doubt{p.source.topic, p.source.partition, d.Range, d.Kind})
 	}
 }

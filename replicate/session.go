@@ -21,8 +21,63 @@ type session struct {
 	id      int32 // as the broker gave it last; 0: it gave none
 	epoch   int32 // of the next request; 0 begins a session
 	members map[*partition]asked
-	changed []*partition // members to look at before the next request
+	index   map[memberName]*partition // members by both of their names
+	unnamed int                       // members whose topic has no id
+	changed []*partition              // members to look at before the next request
 	lastOK  time.Time
+}
+
+// A memberName is what an answer calls a member: by its topic's id, or, in
+// versions that know no ids, by its topic's name. The other one is zero.
+type memberName struct {
+	id        ledger.TopicID
+	topic     string
+	partition int32
+}
+
+func newSession(l *fetchLoop) *session {
+	return &session{loop: l, members: map[*partition]asked{}, index: map[memberName]*partition{}}
+}
+
+// namesOf returns p's names. A partition whose topic has no id is never called
+// by the first.
+func namesOf(p *partition) [2]memberName {
+	return [2]memberName{
+		{id: p.pair.SourceTopicID, partition: p.source.partition},
+		{topic: p.source.topic, partition: p.source.partition},
+	}
+}
+
+// join makes p a member, asked for with a.
+func (x *session) join(p *partition, a asked) {
+	if _, ok := x.members[p]; !ok && p.pair.SourceTopicID == (ledger.TopicID{}) {
+		x.unnamed++
+	}
+	x.members[p] = a
+	for _, name := range namesOf(p) {
+		x.index[name] = p
+	}
+}
+
+// part ends a membership. The partition's names may be another member's by now.
+func (x *session) part(p *partition) {
+	if _, ok := x.members[p]; ok && p.pair.SourceTopicID == (ledger.TopicID{}) {
+		x.unnamed--
+	}
+	delete(x.members, p)
+	for _, name := range namesOf(p) {
+		if x.index[name] == p {
+			delete(x.index, name)
+		}
+	}
+}
+
+// nameIn returns what an answer calls a partition.
+func nameIn(t *kmsg.FetchResponseTopic, number int32) memberName {
+	if t.Topic != "" {
+		return memberName{topic: t.Topic, partition: number}
+	}
+	return memberName{id: ledger.TopicID(t.TopicID), partition: number}
 }
 
 // touch says that a member may have to be asked for something else.
@@ -78,10 +133,8 @@ func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
 			news = append(news, x.members[p])
 		}
 	}
-	for p := range x.members {
-		request.byID = request.byID && p.pair.SourceTopicID != ledger.TopicID{}
-	}
 	request.add(news, tailShare)
+	request.byID = x.unnamed == 0
 	request.forget(left, news)
 	return request, true
 }
@@ -99,7 +152,7 @@ func (s *source) joiners(l *fetchLoop) []asked {
 		}
 		p.fetch.session = l.session
 		a := s.ask(p, false)
-		l.session.members[p] = a
+		l.session.join(p, a)
 		news = append(news, a)
 	}
 	return news
@@ -130,7 +183,7 @@ func (s *source) changedMembers(x *session) (news []asked, left []*partition) {
 
 // leave ends p's membership and puts it where it belongs now.
 func (s *source) leave(x *session, p *partition) {
-	delete(x.members, p)
+	x.part(p)
 	p.fetch.session = nil
 	s.settle(p)
 }
@@ -167,7 +220,6 @@ func (s *source) refusedSession(x *session, err error) {
 func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]asked, 0, len(response.Topics))
 	if x.epoch == 0 {
 		x.id = response.SessionID
 	}
@@ -175,25 +227,35 @@ func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
 	if x.id == 0 {
 		x.epoch = 0
 	}
-	for _, a := range x.members {
-		all = append(all, a)
-	}
-	answers, bytes := answersOf(all, response)
+	bytes := batchBytes(response)
 	s.tailBudget.adjust(bytes - tailReserve)
 	pin := newPin(s.tailBudget, bytes)
 	defer pin.release()
 	x.lastOK = s.now()
-	for p, a := range x.members {
-		answer := answers[p.source]
-		if answer == nil {
-			continue
+	for i := range response.Topics {
+		t := &response.Topics[i]
+		for j := range t.Partitions {
+			p := x.index[nameIn(t, t.Partitions[j].Partition)]
+			if p == nil {
+				continue
+			}
+			if a := x.members[p]; p.fetch.era == a.era {
+				s.deliverTo(a, &t.Partitions[j], pin)
+			}
+			x.touch(p)
 		}
-		if p.fetch.era == a.era {
-			s.deliverTo(a, answer, pin)
-		}
-		x.touch(p)
 	}
 	return bytes
+}
+
+// batchBytes returns how many bytes of batches an answer holds.
+func batchBytes(response *kmsg.FetchResponse) (n int64) {
+	for i := range response.Topics {
+		for j := range response.Topics[i].Partitions {
+			n += int64(len(response.Topics[i].Partitions[j].RecordBatches))
+		}
+	}
+	return n
 }
 
 // nextEpoch returns the epoch of a session's next request: after the largest

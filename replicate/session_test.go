@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"apograph/ledger"
 )
 
@@ -18,7 +20,7 @@ func sessionOf(n int) (*source, *fetchLoop, []*partition) {
 		parts: map[*partition]struct{}{}, loops: map[loopKey]*fetchLoop{},
 	}
 	l := &fetchLoop{key: loopKey{1, false}, woken: make(chan struct{}, 1)}
-	l.session = &session{loop: l, members: map[*partition]asked{}}
+	l.session = newSession(l)
 	s.loops[l.key] = l
 	parts := make([]*partition, n)
 	for i := range parts {
@@ -111,5 +113,63 @@ func TestBusyPartitionIsNotToldAgain(t *testing.T) {
 	}
 	if len(p.inbox) > 1 {
 		t.Errorf("%d attempts wait behind the one under way", len(p.inbox))
+	}
+}
+
+// answerOf returns an answer that brings one batch of a topic's partition 0.
+func answerOf(id ledger.TopicID, topic string) *kmsg.FetchResponse {
+	answer := kmsg.NewPtrFetchResponse()
+	answer.SessionID = 7
+	t := kmsg.NewFetchResponseTopic()
+	t.Topic, t.TopicID = topic, id
+	part := kmsg.NewFetchResponseTopicPartition()
+	part.LastStableOffset, part.HighWatermark, part.RecordBatches = 15, 15, batchOf(10, 5)
+	t.Partitions = append(t.Partitions, part)
+	answer.Topics = append(answer.Topics, t)
+	return answer
+}
+
+// TestAnswerAboutAnotherTopicOfTheNameIsDropped: what a broker says of a topic
+// with another id never reaches a partition, whatever loop asked.
+func TestAnswerAboutAnotherTopicOfTheNameIsDropped(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer *kmsg.FetchResponse
+		want   int
+	}{
+		{"its own id", answerOf(ledger.TopicID{1}, ""), 1},
+		{"another id", answerOf(ledger.TopicID{2}, ""), 0},
+		{"no id and no name", answerOf(ledger.TopicID{}, ""), 0},
+		{"a version without ids", answerOf(ledger.TopicID{}, "t"), 1},
+	} {
+		for _, bulk := range []bool{false, true} {
+			s, l, parts := sessionOf(1)
+			s.budget, s.tailBudget = newBudget(1<<30), newBudget(1<<30)
+			p := parts[0]
+			p.flow, p.running = &Flow{}, true // nobody handles what it is told
+			s.add(parts)
+			s.start(p, 10, -1, bulk)
+			if bulk {
+				s.deliver([]asked{s.ask(p, false)}, tt.answer)
+			} else {
+				s.sessionRequest(l)
+				s.sessionAnswer(l.session, tt.answer)
+			}
+			if len(p.inbox) != tt.want {
+				t.Errorf("%s, bulk %v: %d events, want %d", tt.name, bulk, len(p.inbox), tt.want)
+			}
+		}
+	}
+}
+
+// TestBothTopicsOfANameAreAskedForApart: a partition of the topic that is gone
+// is not asked for under the id of the one that took its name.
+func TestBothTopicsOfANameAreAskedForApart(t *testing.T) {
+	s, _, parts := sessionOf(2)
+	parts[1].source.partition, parts[1].pair.SourceTopicID = 1, ledger.TopicID{2}
+	r := newFetch(tailWait, tailLimit)
+	r.add([]asked{s.ask(parts[0], false), s.ask(parts[1], false)}, tailShare)
+	if len(r.Topics) != 2 || r.Topics[0].TopicID == r.Topics[1].TopicID {
+		t.Errorf("topics %+v, want one of each id", r.Topics)
 	}
 }

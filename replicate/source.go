@@ -192,7 +192,7 @@ func (s *source) launch(l *fetchLoop) {
 		s.group.Go(func() { s.drain(ctx, l) })
 		return
 	}
-	l.session = &session{loop: l, members: map[*partition]asked{}}
+	l.session = newSession(l)
 	s.group.Go(func() { s.listen(ctx, l) })
 }
 

@@ -53,6 +53,8 @@ type view struct {
 	caughtUp time.Time
 	newest   int64 // ms; 0 unknown
 	waiting  bool
+	rests    bool  // nothing is on its way to the target
+	target   int64 // where it should end then
 }
 
 // publish shows the partition's state.
@@ -60,6 +62,9 @@ func (p *partition) publish() {
 	v := view{phase: p.phase, stop: p.stop, retry: p.retry, bounds: p.bounds, caughtUp: p.caughtUp, newest: p.newest}
 	if b := p.bounds; b != nil {
 		v.waiting = p.asm.settled() >= b.lastStable && b.lastStable < b.highWatermark
+	}
+	if v.rests = p.rests(); v.rests {
+		v.target = p.win.target
 	}
 	p.deadline.Store(p.expiry())
 	p.mayBeHollow.Store(p.hollow && (p.asm.compactPolicy || p.asm.compactSeen))

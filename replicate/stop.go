@@ -82,7 +82,7 @@ func classifyProduce(code int16, base int64, detail string) answer {
 		if base >= 0 {
 			a.outcome = unknown
 		}
-	case kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID:
+	case kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.DuplicateSequenceNumber:
 		a.outcome = outOfOrder
 	case kerr.InvalidProducerEpoch, kerr.ProducerFenced:
 		a.outcome, a.stop = denied, StopFenced

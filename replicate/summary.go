@@ -20,11 +20,17 @@ type Summary struct {
 	Stopped               []Stopped
 
 	// BadTiles counts offsets of lost and unexplained tiles in the whole books
-	// in scope, of this run or an earlier one.
-	BadTiles int64
+	// in scope, of this run or an earlier one, that nobody has accepted;
+	// AcceptedTiles the others.
+	BadTiles      int64
+	AcceptedTiles int64
+
+	// Doubts are what nobody has accepted of the doubts about the books in scope.
+	Doubts []Doubt
 
 	// Complete: the books of every partition in scope reach its end, and no
-	// tile is bad.
+	// tile is bad, but for those that are accepted. A doubt changes nothing of
+	// that.
 	Complete bool
 
 	Elapsed time.Duration
@@ -38,6 +44,15 @@ type Waiting struct {
 	Since      time.Time // time of the transaction's first record; zero: unknown
 	ProducerID int64     // -1: unknown
 	Behind     int64     // high watermark less last stable offset
+}
+
+// Doubt is a range of source offsets about which the books may be wrong for the
+// keys of a compacted topic.
+type Doubt struct {
+	Topic     string
+	Partition int32
+	Range     ledger.Range
+	Kind      ledger.DoubtKind
 }
 
 // Stopped is a partition that cannot go on.

@@ -31,7 +31,7 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 			have = newTopic(name, t.target, t.rule, topicState{})
 			f.topics[name] = have
 		}
-		have.update(t.source, ids[name])
+		have.update(t.source, ids[name], f.acceptedAnew(name, books))
 	}
 	for name := range f.topics {
 		if found[name] == nil {
@@ -117,8 +117,8 @@ func (f *Flow) judge() error {
 
 // update takes what the source says now about a topic that the flow has. The
 // books are about topics with the given ids: while one is about another topic
-// of the same name, that one stays.
-func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
+// of the same name, that one stays, until a person has accepted the other.
+func (t *topic) update(now topicState, booked map[ledger.TopicID]bool, accepted bool) {
 	var none ledger.TopicID
 	delete(booked, none)
 	switch {
@@ -126,7 +126,7 @@ func (t *topic) update(now topicState, booked map[ledger.TopicID]bool) {
 		if t.source.leaders == nil {
 			t.source = now
 		}
-	case now.id != none && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
+	case now.id != none && !accepted && (len(booked) > 1 || len(booked) == 1 && !booked[now.id]):
 		t.recreated = true
 	default:
 		t.source, t.recreated = now, false
@@ -227,6 +227,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	f.keepSettings(topics)
 	f.tellTraits(topics)
 	f.watchStopped()
+	f.watchTargets()
 	due := slices.DeleteFunc(slices.Clone(topics), func(t *topic) bool { return !f.due(t) })
 	for _, t := range due {
 		t.stop, t.growth, t.justMade = nil, nil, false

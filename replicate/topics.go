@@ -1,7 +1,6 @@
 package replicate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
 
 	"apograph/internal/mm2"
 	"apograph/ledger"
@@ -46,7 +43,8 @@ type topicFacts struct{ source, target settings }
 // traits are what a partition's assembler has to know of its topic's settings.
 type traits struct {
 	timestampsReplaced bool // the target topic stamps its own time
-	compacts, deletes  bool // the source topic does
+	compacts           bool // the source topic does
+	deletion           deletion
 	joinLimit          int  // bytes of a batch
 	local              bool // all of the source's log is known to lie on its brokers' disks
 }
@@ -55,7 +53,7 @@ func (x *topicFacts) traits() traits {
 	return traits{
 		timestampsReplaced: x.target.stampsTimes(),
 		compacts:           x.source.compacts(),
-		deletes:            x.source.deletes(),
+		deletion:           x.source.deletion(),
 		joinLimit:          min(joinBytes, x.target.maxBatchBytes()),
 		local:              x.source != nil && x.source.get("remote.storage.enable", "false") == "false",
 	}
@@ -243,44 +241,4 @@ func gone(c *cluster, name string, id ledger.TopicID, deleted, recreated StopRea
 		return &stopped{reason: deleted, detail: fmt.Sprintf("topic %s of cluster %s does not exist any more", name, c.alias)}
 	}
 	return nil
-}
-
-// sourceRange returns the source partition's log start and high watermark.
-func (f *Flow) sourceRange(tp topicPartition) (start, end int64, err error) {
-	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
-	defer cancel()
-	if start, err = f.source.listOffset(ctx, tp, offsetQuery{replica: -1, timestamp: earliestOffset}); err != nil {
-		return 0, 0, err
-	}
-	end, err = f.source.listOffset(ctx, tp, offsetQuery{replica: -1, timestamp: latestOffset})
-	return start, end, err
-}
-
-// cutBelow asks the source's leader where the epoch ended that the books know
-// last. It returns where the log was cut and what to say of it, and "" if it
-// was not, as far as the leader knows. The place is -1 where the whole epoch is
-// not in the leader's log.
-func (f *Flow) cutBelow(p *partition) (at int64, detail string) {
-	epoch, end := p.newestEpoch()
-	if epoch < 0 {
-		return 0, ""
-	}
-	var request kadm.OffsetForLeaderEpochRequest
-	request.Add(p.source.topic, p.source.partition, epoch)
-	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
-	defer cancel()
-	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
-	if err != nil {
-		return 0, ""
-	}
-	a, ok := answers[p.source.topic][p.source.partition]
-	switch {
-	case !ok || a.Err != nil || a.EndOffset < 0 || a.LeaderEpoch < 0:
-		return 0, ""
-	case a.EndOffset < end:
-		return a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, the books know it up to %d", epoch, a.EndOffset, end)
-	case a.LeaderEpoch < epoch:
-		return -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which the books know up to offset %d", epoch, end)
-	}
-	return 0, ""
 }

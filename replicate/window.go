@@ -24,7 +24,8 @@ const (
 	// unknown: the batch may or may not be in the log, now or later.
 	unknown
 
-	// outOfOrder: the sequence number does not follow the broker's last one.
+	// outOfOrder: the sequence number does not follow the broker's last one, or
+	// is one that it knows, by a code that brokers have and do not send.
 	// For any but the oldest open batch this is the consequence of an older
 	// one. For the oldest it says nothing about the log: a broker that
 	// restarted remembers only the newest batch.

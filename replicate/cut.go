@@ -1,0 +1,125 @@
+package replicate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// Whether the source's log was cut. Only its leader epochs prove it: a leader
+// that has just been elected can say for a moment that the log ends lower than
+// it does, so an end offset alone proves nothing (KIP-101, KIP-320).
+
+// A divergence is the broker's word that its log parts from what was fetched:
+// behind offset end it holds nothing that was fetched before (KIP-595).
+type divergence struct {
+	epoch int32
+	end   int64
+}
+
+// diverged deals with a source whose log was cut below the fetch position. What
+// is in the books stays copied: the partition stops if the cut is below them.
+// What was fetched from the log that is gone, and not sent, is dropped; what
+// the log holds now is copied in its place.
+func (p *partition) diverged(d divergence) {
+	detail := fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d", d.epoch, d.end)
+	if end := p.flow.ledger.End(p.pair.ID).Source; d.end < end {
+		p.halt(StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
+		return
+	}
+	if p.backoff(detail) {
+		p.beginAnew(detail)
+	}
+}
+
+// cutAhead asks whether the log was cut between the books' end and what was
+// fetched, and begins anew if so.
+func (p *partition) cutAhead(o outside) bool {
+	_, detail := p.flow.cutBelow(p, o.epoch, o.next)
+	if detail == "" {
+		return false
+	}
+	p.beginAnew(detail)
+	return true
+}
+
+// beginAnew drops what is not sent and begins again from the books, once what
+// is in flight has landed.
+func (p *partition) beginAnew(why string) {
+	p.flow.config.Logger.Warn("what was fetched from the source is fetched again", "partition", p.source.String(), "because", why)
+	if p.win == nil || p.win.flying == 0 {
+		p.restart()
+		return
+	}
+	p.flow.reader.stop(p)
+	p.phase, p.again = phaseIdle, true
+}
+
+// cut stops the partition if the source's leader says that its log was cut
+// below the books: the epoch that they know last ended earlier
+// (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing.
+func (p *partition) cut() bool {
+	if l := p.flow.ledger; l.Committed(p.pair.ID) != l.End(p.pair.ID) {
+		if err := l.Commit(); err != nil { // only what is committed can be read
+			_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
+			p.phase = phaseStopped
+			return true
+		}
+	}
+	epoch, end := p.newestEpoch()
+	at, detail := p.flow.cutBelow(p, epoch, end)
+	if detail == "" {
+		return false
+	}
+	if s := p.sourceGone(); s != nil { // another topic of the name has answered
+		p.halt(s.reason, s.detail)
+		return true
+	}
+	if p.flow.exactOrder(p.source).AcceptTruncated {
+		if at >= 0 {
+			if p.bookTail() {
+				p.reopen(detail, at, nil)
+			}
+			return true
+		}
+		p.dropAcceptance()
+		detail += "; where the logs part cannot be told, so that it cannot be accepted: copy the topic anew, with a ledger of its own"
+	}
+	p.halt(StopSourceTruncated, detail)
+	return true
+}
+
+// cutBelow asks the source's leader where an epoch ended that is known to have
+// reached up to offset end. It returns where the log was cut and what to say of
+// it, and "" if it was not, as far as the leader knows. The place is -1 where
+// the whole epoch is not in the leader's log. The question names the topic, not
+// its id: what is known of the topic is brought up to date before a cut is
+// told.
+func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string) {
+	if epoch < 0 {
+		return 0, ""
+	}
+	var request kadm.OffsetForLeaderEpochRequest
+	request.Add(p.source.topic, p.source.partition, epoch)
+	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	defer cancel()
+	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
+	if err != nil {
+		return 0, ""
+	}
+	a, ok := answers[p.source.topic][p.source.partition]
+	switch {
+	case !ok || a.Err != nil || a.EndOffset < 0 || a.LeaderEpoch < 0:
+		return 0, ""
+	case a.EndOffset < end:
+		at, detail = a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
+	case a.LeaderEpoch < epoch:
+		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
+	default:
+		return 0, ""
+	}
+	_, _ = f.source.refresh(ctx, f.source.seen())
+	return at, detail
+}

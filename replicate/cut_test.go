@@ -1,0 +1,178 @@
+package replicate_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/internal/kafkatest"
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// bulky appends records [from, to) of topic t, with values from plus shift, in
+// batches of ten that are sent as they are.
+func bulky(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
+	t.Helper()
+	for ; from < to; from += 10 {
+		records := numbered(from+shift, 10)
+		for _, r := range records {
+			r.Value = append(r.Value, make([]byte, 2000)...)
+		}
+		mustAppend(t, pair.Source.Bootstrap, records...)
+	}
+}
+
+// diverges answers fetches from an offset on, by who knows epoch 1 before it, as
+// a broker does whose log has another epoch from offset end on.
+func diverges(c *kafkatest.Cluster, next, end int64) {
+	fake := c.Fake()
+	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if !asksFrom(next)(r) || r.(*kmsg.FetchRequest).Topics[0].Partitions[0].LastFetchedEpoch != 1 {
+			return nil, nil, false
+		}
+		answer := kmsg.NewFetchResponseTopicPartition()
+		answer.DivergingEpoch.Epoch, answer.DivergingEpoch.EndOffset = 1, end
+		return fetchAnswer(r, answer), nil, true
+	})
+}
+
+// TestSourceCutDuringTheCopy has [0, 100) at hand, of which some is booked, ten
+// records are in flight, and the rest is not sent, when the source's log is cut
+// and goes on in another way, to an end below or above what was fetched. What
+// was fetched and not sent is dropped; a cut below what was sent stops the
+// partition.
+func TestSourceCutDuringTheCopy(t *testing.T) {
+	for _, booked := range []int64{0, 10} {
+		for _, cut := range []int64{0, 10, 20, 50} {
+			for _, end := range []int64{60, 120} {
+				t.Run(fmt.Sprintf("booked %d, cut at %d, new end %d", booked, cut, end), func(t *testing.T) {
+					t.Parallel()
+					cutDuringTheCopy(t, booked, cut, end)
+				})
+			}
+		}
+	}
+}
+
+func cutDuringTheCopy(t *testing.T, booked, cut, end int64) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustTopic(t, pair.Target, "t", nil)
+	bulky(t, pair, 0, 100, 0)
+	fetching, writing := make(chan struct{}), make(chan struct{})
+	fetch := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Gate: fetching, When: asksFrom(100)})
+	write := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Gate: writing, Skip: int(booked) / 10})
+	config := livingConfig(t, pair, "t")
+	noticed, about := make(chan struct{}), "fetched again"
+	if cut < booked { // it is below what is in the books when it is noticed
+		about = "partition stopped"
+	}
+	config.Logger = slog.New(&waitForLog{Handler: config.Logger.Handler(), about: about, seen: noticed})
+	l := live(t, pair, config)
+	for _, f := range []*kafkatest.FaultHandle{fetch, write} {
+		if err := f.Wait(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pair.Source.LoseTail("t", 0, cut); err != nil {
+		t.Fatal(err)
+	}
+	bulky(t, pair, int(cut), int(end), 1000)
+	if end > 100 { // else it is out of range, as where the epoch is not known
+		diverges(pair.Source, 100, cut)
+	}
+	close(fetching)
+	select {
+	case <-noticed:
+	case <-time.After(20 * time.Second):
+		t.Errorf("no message %q", about)
+	}
+	close(writing)
+	if sent := booked + 10; cut >= sent {
+		l.at("t", 0, end)
+		l.end()
+		prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, l.config.LedgerPath, "t")
+		return
+	}
+	l.until("t", 0, "stopped, with what was sent in the books", func(s replicate.PartitionStatus) bool {
+		return s.Reason == replicate.StopSourceTruncated && s.Position == booked+10
+	})
+	l.end()
+}
+
+// A waitForLog is a log that closes a channel at the first message about
+// something.
+type waitForLog struct {
+	slog.Handler
+	about string
+	once  sync.Once
+	seen  chan struct{}
+}
+
+func (w *waitForLog) Handle(ctx context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, w.about) {
+		w.once.Do(func() { close(w.seen) })
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// TestDivergenceBelowTheBooks: the broker's word that its log parts from what is
+// in the books stops the partition.
+func TestDivergenceBelowTheBooks(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	tens(t, pair, 30, 60)
+	diverges(pair.Source, 30, 20)
+	s := mustRun(t, config)
+	if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 30 {
+		t.Errorf("summary %+v, want source_truncated at 30", s)
+	}
+	wantTiles(t, s, nil)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestEndBelowThePositionProvesNothing: after an election a leader can say for
+// a moment that the log ends lower than it does.
+func TestEndBelowThePositionProvesNothing(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	tens(t, pair, 30, 60)
+	fake, refusals, ends := pair.Source.Fake(), 0, 0
+	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if refusals == 3 || !asksFrom(30)(r) {
+			return nil, nil, false
+		}
+		refusals++
+		answer := kmsg.NewFetchResponseTopicPartition()
+		answer.ErrorCode, answer.HighWatermark, answer.LastStableOffset, answer.LogStartOffset = kerr.OffsetOutOfRange.Code, -1, -1, -1
+		return fetchAnswer(r, answer), nil, true
+	})
+	fake.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if refusals == 0 || ends == 3 || asksLogStart(r) {
+			return nil, nil, false
+		}
+		ends++
+		return offsetAnswer(r, 20), nil, true
+	})
+	wantTiles(t, mustComplete(t, pair, config), map[ledger.Tile]int64{ledger.Copied: 30})
+	if ends != 3 {
+		t.Errorf("the end was asked for %d times, want 3", ends)
+	}
+}

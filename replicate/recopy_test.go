@@ -1,0 +1,203 @@
+package replicate_test
+
+import (
+	"testing"
+
+	"apograph/internal/kafkatest"
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// copiedBig makes a flow that has copied n records, each a batch of its own.
+func copiedBig(t *testing.T, n int) (*kafkatest.Pair, replicate.Config) {
+	t.Helper()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	appendBig(t, pair, 0, n)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	return pair, config
+}
+
+// TestRecopy: the target's log was cut below the books. What it lost is copied
+// again by a person's word, and only that.
+func TestRecopy(t *testing.T) {
+	for name, cut := range map[string]int64{"a part": 13, "all": 0, "the last one": 19} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copiedBig(t, 20)
+			if err := pair.Target.LoseTail("t", 0, cut); err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, pair.Source.Bootstrap, numbered(20, 3)...)
+			for range 2 {
+				s := mustRun(t, config)
+				wantStop(t, s, replicate.StopTargetLostRecords)
+				wantTiles(t, s, nil)
+			}
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true, By: "ann"})
+			s := mustRun(t, config)
+			if !s.Complete {
+				t.Errorf("summary %+v", s)
+			}
+			wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: cut, ledger.Copied: 23 - cut})
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 23})
+			proveNothingMissing(t, pair)
+			offline(t, config, func(book *ledger.Ledger) {
+				pairs := book.Pairs()
+				if len(pairs) != 2 || pairs[0].Closed == nil || pairs[0].Closed.Cut == nil || *pairs[0].Closed.Cut != (ledger.Cut{Source: cut, Target: cut}) ||
+					pairs[1].ScopeStart != cut || pairs[1].TargetBase != cut || len(book.Orders()) != 0 || len(book.Stops()) != 0 {
+					t.Errorf("pairs %+v, orders %+v, stops %+v", pairs, book.Orders(), book.Stops())
+				}
+			})
+		})
+	}
+}
+
+// TestRecopyBehindNotes: translation finds the cut also where the books hold more
+// than copies.
+func TestRecopyBehindNotes(t *testing.T) {
+	pair, config := copiedBig(t, 10)
+	order(t, config, ledger.Order{SourceTopic: "t", TolerateForeign: true})
+	mustAppend(t, pair.Target.Bootstrap, numbered(100, 2)...)
+	mustTransaction(t, pair.Source.Bootstrap, true, numbered(10, 2)...)
+	appendBig(t, pair, 12, 5) // source offsets 13 to 17, target 14 to 18
+	mustRun(t, config)
+	if err := pair.Target.LoseTail("t", 0, 15); err != nil {
+		t.Fatal(err)
+	}
+	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+	order(t, config, ledger.Order{SourceTopic: "t", Partition: -1, Recopy: true})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 17, ledger.Foreign: 2})
+	proveNothingMissing(t, pair)
+	offline(t, config, func(book *ledger.Ledger) {
+		if orders := book.Orders(); len(orders) != 1 || !orders[0].TolerateForeign || orders[0].Recopy {
+			t.Errorf("orders %+v: what was tolerated is to stay", orders)
+		}
+	})
+}
+
+// TestRecopyIsRefused: what the target still holds in front of the cut is not what
+// the books say.
+func TestRecopyIsRefused(t *testing.T) {
+	pair, config := copiedBig(t, 20)
+	if err := pair.Target.LoseTail("t", 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+	mustAppend(t, pair.Target.Bootstrap, numbered(100, 3)...) // below the books' end
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopTargetLostRecords)
+	t.Log(s.Stopped)
+	offline(t, config, func(book *ledger.Ledger) {
+		if len(book.Pairs()) != 1 || len(book.Orders()) != 0 {
+			t.Errorf("pairs %+v, orders %+v", book.Pairs(), book.Orders())
+		}
+	})
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestRecopyIntoATopicMadeAnew: the target topic was deleted, or deleted and made
+// again. All of the generation is copied again.
+func TestRecopyIntoATopicMadeAnew(t *testing.T) {
+	for _, recreated := range []bool{true, false} {
+		for _, running := range []bool{true, false} {
+			name := map[bool]string{true: "recreated", false: "deleted"}[recreated] + map[bool]string{true: " while running", false: ""}[running]
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				recopyAnew(t, recreated, running)
+			})
+		}
+	}
+}
+
+func recopyAnew(t *testing.T, recreated, running bool) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
+	config := livingConfig(t, pair, "t")
+	l := live(t, pair, config)
+	l.at("t", 0, 10)
+	mustDeleteTopic(t, pair.Target, "t")
+	reason := replicate.StopTargetDeleted
+	if recreated {
+		mustTopic(t, pair.Target, "t", nil)
+		reason = replicate.StopTargetRecreated
+	}
+	mustAppend(t, pair.Source.Bootstrap, numbered(10, 5)...)
+	l.stopped("t", 0, reason)
+	o := ledger.Order{SourceTopic: "t", Partition: -1, Recopy: true}
+	if running {
+		mustOrder(t, l.Order, o)
+		l.at("t", 0, 15)
+		l.end()
+	} else {
+		l.end()
+		order(t, config, o)
+		if s := mustRun(t, once(config)); !s.Complete {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	kafkatest.Compare(t, pair.Source.Bootstrap, pair.Target.Bootstrap, kafkatest.Same("t"))
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 15})
+}
+
+// TestTailOfAClosedGeneration: a dead copier wrote what is not in the books, and
+// then the source was cut below them, or created again. A person accepts that;
+// what stands behind the books is booked before they are closed.
+func TestTailOfAClosedGeneration(t *testing.T) {
+	for _, foreign := range []bool{false, true} {
+		for _, recreated := range []bool{false, true} {
+			name := map[bool]string{true: "recreated", false: "cut"}[recreated] + map[bool]string{true: ", with foreign records", false: ""}[foreign]
+			t.Run(name, func(t *testing.T) { tailOfClosed(t, recreated, foreign) })
+		}
+	}
+}
+
+func tailOfClosed(t *testing.T, recreated, foreign bool) {
+	pair := stored(t)
+	config := afterCrash(t, pair, func() { mustAppend(t, pair.Source.Bootstrap, numbered(10, 4)...) })
+	want := map[ledger.Tile]int64{ledger.Copied: 10 + 3, ledger.Orphan: 4}
+	if foreign {
+		mustAppend(t, pair.Target.Bootstrap, numbered(200, 2)...)
+		want[ledger.Foreign] = 2
+	}
+	o, reason := ledger.Order{SourceTopic: "t", AcceptTruncated: true}, replicate.StopSourceTruncated
+	if recreated {
+		mustDeleteTopic(t, pair.Source, "t")
+		mustTopic(t, pair.Source, "t", nil)
+		o, reason = ledger.Order{SourceTopic: "t", AcceptRecreated: true}, replicate.StopTopicRecreated
+	} else if err := pair.Source.LoseTail("t", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, pair.Source.Bootstrap, numbered(100, 3)...)
+	wantStop(t, mustRun(t, config), reason)
+	order(t, config, o)
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	offline(t, config, func(book *ledger.Ledger) {
+		got := map[ledger.Tile]int64{}
+		for _, p := range book.Pairs() {
+			for e, err := range book.EntriesFromTarget(p.ID, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[e.Tile] += e.Target.Len()
+			}
+		}
+		for tile, n := range want {
+			if got[tile] != n {
+				t.Errorf("%d target offsets are %s, want %d", got[tile], tile, n)
+			}
+		}
+		pairs := book.Pairs()
+		if len(pairs) != 2 || pairs[0].Closed == nil || pairs[1].TargetBase != book.End(pairs[0].ID).Target {
+			t.Errorf("pairs %+v", pairs)
+		}
+	})
+}

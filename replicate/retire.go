@@ -1,0 +1,49 @@
+package replicate
+
+import (
+	"fmt"
+
+	"apograph/ledger"
+)
+
+// acceptedAnew reports whether a person has accepted, for each partition of a
+// source topic that has an open book, that another topic bears its name now.
+func (f *Flow) acceptedAnew(name string, books map[topicPartition]ledger.Pair) bool {
+	for tp := range books {
+		if tp.topic == name && !f.exactOrder(tp).AcceptRecreated {
+			return false
+		}
+	}
+	return true
+}
+
+// orphaned reports whether the topic that took the name of the partition's own
+// on the source has fewer partitions, so that no generation can follow.
+func (p *partition) orphaned() bool {
+	var none ledger.TopicID
+	now, ok := p.flow.source.topic(p.source.topic)
+	return ok && now.err == nil && now.id != none && now.id != p.pair.SourceTopicID && int(p.source.partition) >= len(now.leaders)
+}
+
+// retire closes the pair of a partition that the source has no more, as a
+// person has accepted. What was copied stays on the target and in the books.
+func (p *partition) retire(why string) {
+	f := p.flow
+	err := f.ledger.ClosePair(p.pair.ID, ledger.Closing{Reason: why + "; it has no such partition"})
+	if err == nil {
+		err = f.setOrder(ledger.Order{SourceTopic: p.source.topic, Partition: p.source.partition})
+	}
+	if err != nil {
+		f.fail(fmt.Errorf("partition %v: close its books: %w", p.source, err))
+		p.halt(StopUnavailable, err.Error())
+		return
+	}
+	f.config.Logger.Info("partition left the flow", "partition", p.source.String(), "generation", p.pair.Generation, "because", why)
+	p.phase, p.replaced = phaseStopped, true
+	f.reader.remove(p)
+	f.clearStop(p.source)
+	f.mu.Lock()
+	delete(f.partitions, p.source)
+	f.mu.Unlock()
+	f.left(p)
+}
