@@ -34,6 +34,7 @@ type chunk struct {
 	era     int // of the fetch that brought it
 
 	from     int64 // the offset that was asked for
+	next     int64 // what is asked for behind it
 	logStart int64 // of the source partition
 }
 

@@ -227,6 +227,7 @@ func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, pi
 	default:
 		s.nothing(a, answer)
 	}
+	c.next = f.next
 	f.lastOK = s.now()
 	if f.empties == 0 {
 		f.failing = time.Time{}

@@ -286,6 +286,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 		logStart: func() (int64, error) { start, _, err := f.sourceRange(p.source); return start, err },
 		loss:     p.lossCause,
 	}
+	p.fresh.caughtUp = state.CaughtUpMillis
 	p.position.Store(f.ledger.End(c.pair.ID).Source)
 	if c.bounds != nil {
 		p.stable.Store(c.bounds.lastStable)
@@ -301,7 +302,7 @@ func (p *partition) learn(t traits) {
 	a := &p.asm
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
-	p.deletion = t.deletion
+	p.deletion, p.tombstones = t.deletion, t.tombstones
 	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 

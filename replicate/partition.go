@@ -44,7 +44,14 @@ type partition struct {
 	gone     *int64  // what a fetch found below the log's start, until an answer says where that is
 	asm      assembler
 	deletion deletion // of the source topic
-	hollow   bool     // an empty answer of the source can mean an empty log
+
+	fresh      freshness
+	tombstones int64          // delete.retention.ms of the source topic
+	late       []ledger.Range // that were fetched so late that gaps in them cast doubt
+	doubted    int64          // end of the last doubt
+	earlier    *bool          // whether an earlier generation copied anything here; nil: not looked at
+
+	hollow   bool // an empty answer of the source can mean an empty log
 	win      *window
 	adoption *adoption // while the target holds more than the books
 	tries    int       // failed attempts since the last step forward
@@ -201,6 +208,8 @@ func (p *partition) fetched(e event) {
 	if e.bounds.logStart <= p.asm.pos {
 		p.asm.lastKnown = p.flow.now().UnixMilli()
 	}
+	p.noteLate(ledger.Range{Start: e.chunk.from, End: e.chunk.next})
+	p.freshen(e.bounds.highWatermark, p.flow.now())
 	p.flow.saw(p, *e.bounds)
 	p.chunks = append(p.chunks, e.chunk)
 }
@@ -214,6 +223,7 @@ func (p *partition) unchanged() {
 		p.caughtUp = p.flow.now()
 	}
 	p.asm.lastKnown = p.flow.now().UnixMilli()
+	p.freshen(p.bounds.highWatermark, p.flow.now())
 	p.flow.saw(p, *p.bounds)
 }
 
@@ -275,6 +285,8 @@ func (p *partition) enter(e ledger.Entry) bool {
 	}
 	p.booked = true
 	p.tellLoss(&e)
+	p.doubt(&e)
+	p.keepFresh(e.Source.End)
 	p.counts.add(&e)
 	p.position.Store(e.Source.End)
 	p.copied.Add(e.Records())

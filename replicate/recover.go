@@ -31,7 +31,7 @@ func (p *partition) begin() {
 	p.drop()
 	p.bounds, p.win, p.halting, p.waiting = nil, nil, nil, nil
 	p.booked, p.well = false, false
-	p.phase, p.seenEnd, p.gone = phaseCopy, 0, nil
+	p.phase, p.seenEnd, p.gone, p.late = phaseCopy, 0, nil, nil
 	stop := p.obstacle()
 	if p.accepts(stop) {
 		return
@@ -44,6 +44,9 @@ func (p *partition) begin() {
 	p.asm.pos = end.Source
 	if p.first != nil {
 		p.seenEnd = p.first.highWatermark
+		if p.flow.config.Once {
+			p.freshen(p.first.highWatermark, p.flow.started) // seen later than that
+		}
 		p.flow.saw(p, *p.first)
 	}
 	if p.haltForeign() || p.cut() {

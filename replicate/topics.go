@@ -45,8 +45,9 @@ type traits struct {
 	timestampsReplaced bool // the target topic stamps its own time
 	compacts           bool // the source topic does
 	deletion           deletion
-	joinLimit          int  // bytes of a batch
-	local              bool // all of the source's log is known to lie on its brokers' disks
+	tombstones         int64 // delete.retention.ms
+	joinLimit          int   // bytes of a batch
+	local              bool  // all of the source's log is known to lie on its brokers' disks
 }
 
 func (x *topicFacts) traits() traits {
@@ -54,6 +55,7 @@ func (x *topicFacts) traits() traits {
 		timestampsReplaced: x.target.stampsTimes(),
 		compacts:           x.source.compacts(),
 		deletion:           x.source.deletion(),
+		tombstones:         x.source.integer("delete.retention.ms", 24*time.Hour.Milliseconds()),
 		joinLimit:          min(joinBytes, x.target.maxBatchBytes()),
 		local:              x.source != nil && x.source.get("remote.storage.enable", "false") == "false",
 	}
