@@ -75,8 +75,11 @@ func (l *Ledger) copyTo(ctx context.Context, path string, mode os.FileMode) (sum
 			return err
 		})
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx) // bbolt keeps no more than its text
+	case errors.Is(err, io.EOF):
+		err = metaError(0, "speaks of pages that lie behind the end of the file")
 	}
 	if err == nil {
 		err = buffer.Flush()
@@ -85,7 +88,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, mode os.FileMode) (sum
 		err = f.Sync()
 	}
 	hash.Sum(sum[:0])
-	return sum, errors.Join(err, f.Close())
+	return sum, errors.Join(l.located(err), f.Close())
 }
 
 // An interruptible writer fails when its context has ended.
