@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -221,4 +222,75 @@ func TestAcceptWhileItRuns(t *testing.T) {
 	if _, err := os.Lstat(c.ledger + ".sock"); err == nil {
 		t.Error("the socket is still there")
 	}
+}
+
+// TestReplicateAfterAcceptance: a loss is exit code 3 until it is accepted, over
+// runs and in each generation of the books; a doubt is 4.
+func TestReplicateAfterAcceptance(t *testing.T) {
+	c := newCopyCase(t)
+	c.summary(0)
+	c.append(c.pair.Source, "orders", 5, 5)
+	if err := c.pair.Source.DeleteRecords("orders", 0, 7); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.summary(3); got.Lost != 2 || got.Accepted != 0 || got.Complete || got.Doubts == nil {
+		t.Errorf("a loss: %+v", got)
+	}
+	if got := c.summary(3); got.Lost != 0 || got.Complete {
+		t.Errorf("a loss of an earlier run: %+v", got)
+	}
+	mustAccept(t, c.ledger, "orders:0:5-7", "--reason", "r")
+	if got := c.summary(0); got.Accepted != 2 || !got.Complete {
+		t.Errorf("accepted: %+v", got)
+	}
+	l := kafkatest.OpenLedger(t, c.ledger, ledger.Options{})
+	err := l.SetDoubt(1, ledger.Doubt{Kind: ledger.StaleKeys, Range: ledger.Range{Start: 2, End: 4}, AtMillis: 1000})
+	if err = errors.Join(err, l.Commit(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := c.summary(4)
+	if len(got.Doubts) != 1 || got.Doubts[0].Start != 2 || got.Doubts[0].End != 4 || got.Doubts[0].Kind != "stale_keys_possible" || !got.Complete {
+		t.Errorf("a doubt: %+v", got)
+	}
+	cmd := c.command("--once")
+	cmd.Args[3] = "wide" // of -o
+	text, _ := cmd.Output()
+	if want := got.Doubts[0].Topic + ":0 source offsets [2, 4) (stale keys possible)"; !strings.Contains(string(text), want) || !strings.Contains(string(text), "and accepted") {
+		t.Errorf("a doubt: %s", text)
+	}
+	mustAccept(t, c.ledger, got.Doubts[0].Topic+":0:2-4", "--reason", "r")
+	c.summary(0)
+}
+
+// TestLossOfAClosedGeneration: a new generation makes nothing good that an
+// earlier one has lost.
+func TestLossOfAClosedGeneration(t *testing.T) {
+	c := newCopyCase(t)
+	c.summary(0)
+	c.append(c.pair.Source, "orders", 5, 5)
+	if err := c.pair.Source.DeleteRecords("orders", 0, 7); err != nil {
+		t.Fatal(err)
+	}
+	c.summary(3)
+	client := c.pair.Source.NewClient(t)
+	if _, err := kadm.NewClient(client).DeleteTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.pair.Source.CreateTopic(t.Context(), "orders", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.append(c.pair.Source, "orders", 0, 3)
+	c.summary(1)
+	if code, out, errs := askLedger(t, c.ledger, "resume", "orders", "--accept-recreated"); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	if got := c.summary(3); got.Copied != 3 || got.Complete {
+		t.Errorf("the new generation: %+v", got)
+	}
+	c.summary(3)
+	mustAccept(t, c.ledger, "orders:0:5-7", "--reason", "r", "--generation", "1")
+	if got := c.summary(0); !got.Complete {
+		t.Errorf("accepted: %+v", got)
+	}
+	mustCheck(t, c.ledger)
 }

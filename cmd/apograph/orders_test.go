@@ -190,6 +190,7 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		{2, []string{"resume", "orders:0", "--skip", "28-999", "--reason", "r"}}, // beyond the end
 		{2, []string{"resume", "orders:0", "--accept-recreated"}},
 		{2, []string{"resume", "orders:0", "--accept-truncated"}},
+		{2, []string{"resume", "orders:0", "--recopy"}},
 		{2, []string{"pause", "orders:0", "--recopy"}},
 		{2, []string{"resume", "orders:0", "--recopy", "--tolerate-foreign"}}, // two decisions
 		{2, []string{"resume", "orders:0", "--skip", "28-29", "--reason", "r", "--tolerate-foreign"}},

@@ -23,7 +23,7 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathHello, s.answer(func(context.Context, []byte) (any, error) { return s.self, nil }))
 	mux.HandleFunc("GET "+pathLedger, s.answer(func(context.Context, []byte) (any, error) { return s.ledgerInfo(), nil }))
-	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status() }))
+	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status(), nil }))
 	mux.HandleFunc("POST "+pathTranslate, s.answer(s.translate))
 	mux.HandleFunc("POST "+pathOrder, s.answer(s.order))
 	mux.HandleFunc("POST "+pathAccept, s.answer(s.accept))
@@ -94,7 +94,7 @@ func (s *server) ledgerInfo() ledgerInfo {
 	return info
 }
 
-func (s *server) status() (flowStatus, error) {
+func (s *server) status() flowStatus {
 	return newFlowStatus(stateRunning, s.ledgerInfo(), s.flow.ledger, s.flow.status())
 }
 

@@ -66,7 +66,7 @@ type flowStatus struct {
 }
 
 // newFlowStatus returns the status of a flow with these partitions.
-func newFlowStatus(state string, info ledgerInfo, l *ledger.Ledger, all []replicate.PartitionStatus) (flowStatus, error) {
+func newFlowStatus(state string, info ledgerInfo, l *ledger.Ledger, all []replicate.PartitionStatus) flowStatus {
 	s := flowStatus{
 		Report: statusReport{
 			envelope: newEnvelope("StatusReport", "status"),
@@ -75,7 +75,8 @@ func newFlowStatus(state string, info ledgerInfo, l *ledger.Ledger, all []replic
 		Seen: lastSeen(l, all),
 	}
 	s.Report.Partitions, s.Details = partitionRows(l, all)
-	return s, s.mark(l, all)
+	s.mark(l, all)
+	return s
 }
 
 // partitionRows returns the rows of partitions, and their details. A partition
@@ -117,7 +118,7 @@ func openPairs(l *ledger.Ledger) map[partitionName]ledger.Pair {
 
 // mark puts into a status what is lost or in doubt in the books of its
 // partitions, of all their generations: a new one makes nothing good.
-func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) error {
+func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) {
 	inScope := map[partitionName]bool{}
 	for _, p := range all {
 		inScope[partitionName{p.Topic, p.Partition}] = true
@@ -131,28 +132,8 @@ func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) err
 		for _, d := range l.UnacceptedDoubts(pair.ID) {
 			s.Report.Doubts = append(s.Report.Doubts, doubtInfo{pair.SourceTopic, pair.Partition, d.Range.Start, d.Range.End, d.Kind.String()})
 		}
-		accepted, err := acceptedOffsets(l, pair.ID)
-		if err != nil {
-			return err
-		}
-		s.Report.Accepted += accepted
+		s.Report.Accepted += l.Accepted(pair.ID)
 	}
-	return nil
-}
-
-// acceptedOffsets counts the lost and unexplained offsets of a pair that
-// somebody has accepted.
-func acceptedOffsets(l *ledger.Ledger, id ledger.PairID) (n int64, err error) {
-	for _, a := range l.Acceptances(id) {
-		tiles, err := badTilesIn(l, id, a.Range)
-		if err != nil {
-			return 0, err
-		}
-		for _, tile := range tiles {
-			n += tile.End - tile.Start
-		}
-	}
-	return n, nil
 }
 
 // lastSeen returns when the source of one of the partitions was seen last.
