@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,8 +27,6 @@ func TestKafkaForeignWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLossFlow(t, name, clusters[0], clusters[1])
 			l.create(1)
-			l.appendBatches(0, "first", 3)
-			l.keep(0)
 			test(l)
 		})
 	}
@@ -46,6 +45,8 @@ func (l *lossFlow) types(lines int) {
 }
 
 func consoleProducer(l *lossFlow) {
+	l.appendBatches(0, "first", 3)
+	l.keep(0)
 	stop := l.living()
 	l.reaches(0, 30)
 	l.types(5)
@@ -88,6 +89,7 @@ func consoleProducer(l *lossFlow) {
 
 // interleavedWriter writes beside a busy copier that a person told not to mind.
 func interleavedWriter(l *lossFlow) {
+	l.appendBatches(0, "first", 3)
 	l.once(0)
 	l.order("resume", l.topic, "--tolerate-foreign")
 	stop := l.living()
@@ -144,30 +146,34 @@ func (l *lossFlow) translatesAll(source, target []kafkatest.Record) {
 	}
 }
 
-// twoCopiers have a ledger each and write one target topic: both stop, and each
-// one's books say of every target offset what it is.
+// twoCopiers have a ledger each, begin both when the target topic is empty, and
+// write it at once: both stop, and each one's books say of every target offset
+// what it is. A third one cannot even begin.
 func twoCopiers(l *lossFlow) {
+	other, third := newLossFlow(l.t, l.topic, l.source, l.target), &lossFlow{
+		realFlow: &realFlow{source: l.source, target: l.target, ledger: filepath.Join(l.t.TempDir(), "flow.ledger")}, t: l.t, topic: l.topic,
+	}
 	l.once(0)
-	other := newLossFlow(l.t, l.topic, l.source, l.target)
-	second := other.command(l.t.Context(), "replicate", "--once", "--topics", l.topic)
-	if out, _ := second.CombinedOutput(); second.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), l.topic) {
-		l.t.Errorf("a second ledger for a topic with a copy: exit code %d, %s", second.ProcessState.ExitCode(), out)
-	}
-	end, endOther := l.living(), other.living("--append", l.topic)
+	other.once(0)
+	end, endOther := l.living(), other.living()
 	for i := range 10 {
-		l.appendBatches(0, fmt.Sprint("later ", i), 1)
+		l.appendBatches(0, fmt.Sprint("both ", i), 1)
 	}
-	l.keep(0)
 	l.stops(0, "foreign_writer")
 	other.stops(0, "foreign_writer")
 	end()
 	endOther()
 	for _, f := range []*lossFlow{l, other} {
+		f.stays(0, 1, "foreign_writer")
 		f.order("resume", f.topic, "--tolerate-foreign")
 		f.once(0)
 		target, err := f.target.JavaRead(f.t.Context(), f.topic, 0)
 		f.do(err)
 		f.namesAll(target)
+	}
+	late := third.command(l.t.Context(), "replicate", "--once", "--topics", l.topic)
+	if out, _ := late.CombinedOutput(); late.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "holds records that this ledger does not know") {
+		l.t.Errorf("a third ledger for the topic: exit code %d, %s", late.ProcessState.ExitCode(), out)
 	}
 }
 
