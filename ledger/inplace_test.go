@@ -240,3 +240,83 @@ func TestReadCutFile(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryReaderOfFlippedBytes changes bytes of a small ledger, and lets all that
+// read it have it: each answers as before, or that the file is damaged.
+func TestEveryReaderOfFlippedBytes(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good.ledger")
+	buildGood(t, good)
+	b := mustReadFile(t, good)
+	directory := t.TempDir()
+	path := filepath.Join(directory, "flipped.ledger")
+	damaged := 0
+	for at := 0; at < len(b); at += 16*13 + 1 {
+		flipped := slices.Clone(b)
+		flipped[at] ^= 1 << (at % 8)
+		if err := os.WriteFile(path, flipped, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		whole := map[string]func() error{
+			"snapshot of the file": func() error {
+				_, err := SnapshotFile(t.Context(), path, filepath.Join(directory, "snapshot"))
+				return err
+			},
+			"migrate": func() error {
+				to := filepath.Join(directory, "migrated")
+				_, err := Migrate(t.Context(), path, to, Options{})
+				return errors.Join(err, os.RemoveAll(to))
+			},
+			"copy": func() error {
+				l, err := OpenCopy(path, Options{})
+				if err == nil {
+					err = l.Close()
+				}
+				return err
+			},
+		}
+		l, err := Open(path, Options{ReadOnly: true})
+		for id := PairID(1); err == nil && id <= 7; id += 2 {
+			for name, read := range readers(id) {
+				whole[fmt.Sprint(name, " of pair ", id)] = func() error { return read(l, directory) }
+			}
+		}
+		for name, read := range whole {
+			var newer *FormatError
+			if err := read(); err != nil && !errors.As(err, &newer) && !errors.Is(err, ErrNotFound) {
+				damaged++
+				var damage *CorruptError
+				if !errors.As(err, &damage) || damage.Law == "" {
+					t.Errorf("byte %d: %s: %v, want a CorruptError", at, name, err)
+				}
+			}
+		}
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if damaged < 100 {
+		t.Errorf("only %d readers met damage", damaged)
+	}
+}
+
+// TestSystemErrorsOfTheDisk: what the system says is wrong with the disk is told
+// as that, with the path, and is no damage.
+func TestSystemErrorsOfTheDisk(t *testing.T) {
+	_, err := Create(filepath.Join(t.TempDir(), "missing", "flow.ledger"), testIdentity(), Options{})
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "flow.ledger") {
+		t.Errorf("no directory: %v", err)
+	}
+	if os.Geteuid() == 0 {
+		return // may write anywhere
+	}
+	l := mustCreate(t)
+	if err := errors.Join(l.Close(), os.Chmod(l.path, 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(l.path, Options{}); !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), l.path) {
+		t.Errorf("read only: %v", err)
+	}
+	if r, err := Open(l.path, Options{ReadOnly: true}); err != nil || r.Close() != nil {
+		t.Errorf("read only, for reading: %v", err)
+	}
+}

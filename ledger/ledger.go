@@ -44,7 +44,7 @@ type Ledger struct {
 	// beginMu is held while a transaction of bbolt begins, or one that reads
 	// ends: bbolt takes locks there that it does not give back when it panics.
 	beginMu sync.Mutex
-	writer   writer // guarded by commitMu
+	writer  writer // guarded by commitMu
 
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
@@ -70,6 +70,8 @@ type pair struct {
 	// one, which may be empty. Slice and pages are replaced, never changed.
 	pages []*page
 	state State
+
+	previous PairID // the generation before, of the same source partition; 0: none
 
 	doubts      []Doubt      // committed or not; replaced, never changed
 	accepted    []acceptance // committed; replaced, never changed
@@ -167,6 +169,22 @@ func (l *Ledger) Pair(id PairID) (Pair, bool) {
 		return Pair{}, false
 	}
 	return p.copy(), true
+}
+
+// Previous returns the generation before that of a pair, of the same source
+// partition; false if there is none. It costs no more than a look at memory.
+func (l *Ledger) Previous(id PairID) (Pair, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	p, ok := l.pairs[id]
+	if !ok {
+		return Pair{}, false
+	}
+	before, ok := l.pairs[p.previous]
+	if !ok {
+		return Pair{}, false
+	}
+	return before.copy(), true
 }
 
 // Producers returns all producers of a pair in the order of their use, the

@@ -262,12 +262,7 @@ func (c *cluster) listOffsets(ctx context.Context, tps []topicPartition, q offse
 				byNode[l.node] = append(byNode[l.node], tp)
 			}
 		}
-		for node, asked := range byNode {
-			if e := c.askInto(ctx, known, node, asked, q); e != nil {
-				err = e
-			}
-		}
-		return err
+		return c.askAll(ctx, known, byNode, q)
 	})
 	for _, tp := range tps {
 		if _, ok := known[tp]; !ok {
@@ -277,20 +272,46 @@ func (c *cluster) listOffsets(ctx context.Context, tps []topicPartition, q offse
 	return known
 }
 
-// askInto stores one leader's answers and returns an error if any of them is
-// worth asking again.
-func (c *cluster) askInto(ctx context.Context, known map[topicPartition]offsetAnswer, node int32, asked []topicPartition, q offsetQuery) error {
-	if node < 0 {
-		return kerr.LeaderNotAvailable
-	}
-	answers, err := c.askOffsets(ctx, node, asked, q)
-	for tp, a := range answers {
-		known[tp] = a
-		if a.err != nil && transient(a.err) {
-			err = a.err
+// askAll asks leaders, all at a time, as one that does not answer must not keep
+// the others from being asked. It stores their answers and returns an error if
+// any of them is worth asking again.
+func (c *cluster) askAll(ctx context.Context, known map[topicPartition]offsetAnswer, byNode map[int32][]topicPartition, q offsetQuery) (err error) {
+	var mu sync.Mutex // guards known and err
+	var group sync.WaitGroup
+	for node, asked := range byNode {
+		if node < 0 {
+			mu.Lock()
+			err = kerr.LeaderNotAvailable
+			mu.Unlock()
+			continue
 		}
+		group.Go(func() {
+			answers, failed := c.askOffsets(ctx, node, asked, q)
+			mu.Lock()
+			defer mu.Unlock()
+			for tp, a := range answers {
+				known[tp] = a
+				if a.err != nil && transient(a.err) {
+					failed = a.err
+				}
+			}
+			err = cmp.Or(err, failed)
+		})
 	}
+	group.Wait()
 	return err
+}
+
+// listAll asks several questions about all partitions at a time, so that one
+// partition without an answer does not use up the time of all questions.
+func (c *cluster) listAll(ctx context.Context, tps []topicPartition, questions ...offsetQuery) []map[topicPartition]offsetAnswer {
+	all := make([]map[topicPartition]offsetAnswer, len(questions))
+	var group sync.WaitGroup
+	for i, q := range questions {
+		group.Go(func() { all[i] = c.listOffsets(ctx, tps, q) })
+	}
+	group.Wait()
+	return all
 }
 
 // askOffsets asks one broker about partitions that it leads. The leader epoch
@@ -334,8 +355,8 @@ func (c *cluster) askOffsets(ctx context.Context, node int32, tps []topicPartiti
 func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPartition]offsetAnswer {
 	settled := make(map[topicPartition]offsetAnswer, len(tps))
 	for len(tps) > 0 {
-		ends := c.listOffsets(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
-		highs := c.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+		all := c.listAll(ctx, tps, offsetQuery{replica: debuggingReplica, timestamp: latestOffset}, offsetQuery{replica: -1, timestamp: latestOffset})
+		ends, highs := all[0], all[1]
 		var open []topicPartition
 		for _, tp := range tps {
 			end, high := ends[tp], highs[tp]

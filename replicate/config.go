@@ -43,7 +43,8 @@ type Config struct {
 	MemoryBytes int64
 
 	// UnavailableAfter is how long, with Once, a partition is retried without
-	// a step forward before it counts as stopped. Default 60 s.
+	// a step forward before it counts as stopped, and how long a topic that was
+	// made is waited for. Default 60 s.
 	UnavailableAfter time.Duration
 
 	// ProduceTimeout is how long the target's leader waits for its followers

@@ -153,9 +153,9 @@ func (f *Flow) awaitTopics(topics []*topic) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	limit := 60 * time.Second
+	limit := f.config.UnavailableAfter
 	if !f.config.Once {
-		limit = 10 * time.Second // it is looked at again
+		limit = min(limit, 10*time.Second) // it is looked at again
 	}
 	generation := f.target.seen()
 	_ = f.target.retry(f.ctx, limit, func(ctx context.Context) (err error) {

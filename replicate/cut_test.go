@@ -176,3 +176,45 @@ func TestEndBelowThePositionProvesNothing(t *testing.T) {
 		t.Errorf("the end was asked for %d times, want 3", ends)
 	}
 }
+
+// TestCutThatTheBrokerCannotSee: the books end in offsets of no known epoch, so
+// that the broker is not told what stands before the position. A new leader's
+// log was cut below it and is longer than it again when the next fetch comes.
+func TestCutThatTheBrokerCannotSee(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 20)
+	editSource(t, pair, func(batches [][]byte) [][]byte { // 10 to 19 are compacted away, and so is what said so
+		empty := kafkatest.NewBatch(10)
+		empty.LastOffsetDelta, empty.BaseTimestamp, empty.LeaderEpoch = 9, -1, 1
+		batches[1] = encode(t, empty)
+		return batches
+	})
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	mustDelete(t, pair.Source, "t", 0, 20)
+	tens(t, pair, 20, 30)
+	mustDelete(t, pair.Source, "t", 0, 30)
+	config.Once, config.RefreshInterval, config.RetryAfter = false, 100*time.Millisecond, 50*time.Millisecond
+	l := live(t, pair, config)
+	l.at("t", 0, 30) // by a lost tile, which knows no epoch
+	gate := make(chan struct{})
+	fetch := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Gate: gate})
+	if err := fetch.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	err := pair.Source.EditLog("t", 0, func(log *kafkatest.Log) error {
+		log.Batches, log.Start, log.End, log.LeaderEpoch = nil, 8, 8, log.LeaderEpoch+1
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, pair.Source.Bootstrap, numbered(1000, 40)...)
+	close(gate)
+	l.stopped("t", 0, replicate.StopSourceTruncated)
+	if end := l.Ledger().End(l.Ledger().Pairs()[0].ID).Source; end != 30 {
+		t.Errorf("the books end at %d, want 30: something of another log got in", end)
+	}
+	l.end()
+}

@@ -172,7 +172,7 @@ func (s *source) deliver(all []asked, response *kmsg.FetchResponse) int64 {
 	for _, a := range all {
 		for _, name := range namesOf(a.p) {
 			if a.p.fetch.era == a.era {
-				s.deliverTo(a, answers[name], pin)
+				s.deliverTo(a, answers[name], response.Version, pin)
 			}
 		}
 		s.landed(a.p)
@@ -194,9 +194,14 @@ func answersOf(response *kmsg.FetchResponse) (answers map[memberName]*kmsg.Fetch
 	return answers, batchBytes(response)
 }
 
+// fetchWithEpoch is the first version of Fetch in which brokers are told what
+// epoch stands before the position, and so can say that the log was cut
+// (KIP-595).
+const fetchWithEpoch = 12
+
 // deliverTo hands one partition its part of an answer; nil where a throttled
 // broker left it out. s.mu is held.
-func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, pin *pin) {
+func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, version int16, pin *pin) {
 	f := &a.p.fetch
 	switch {
 	case answer == nil:
@@ -228,6 +233,8 @@ func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, pi
 		s.nothing(a, answer)
 	}
 	c.next = f.next
+	c.unsure = a.leaderEpoch != f.leader && (a.epoch < 0 || version < fetchWithEpoch)
+	f.leader = a.leaderEpoch
 	f.lastOK = s.now()
 	if f.empties == 0 {
 		f.failing = time.Time{}

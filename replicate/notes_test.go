@@ -261,3 +261,21 @@ func TestForeignWriterThatNeverStops(t *testing.T) {
 		proveNothingMissing(t, pair)
 	}
 }
+
+// TestFencedProducerIsReplaced: somebody wrote under the pair's producer id with a
+// later epoch, so that the target takes no more under ours. The next attempt has an
+// id of its own, behind all that is there.
+func TestFencedProducerIsReplaced(t *testing.T) {
+	pair, config := copied(t, 10)
+	p := producers(t, config)[0]
+	p.Epoch++
+	mustAppendBatch(t, pair, ours(t, p, 0, numbered(100, 2)))
+	mustAppend(t, pair.Source.Bootstrap, numbered(10, 10)...)
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	wantStop(t, mustRun(t, config), replicate.StopFenced)
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 20, ledger.Foreign: 2})
+}

@@ -235,9 +235,11 @@ type seenBounds struct {
 func (f *Flow) sourceBounds(tps []topicPartition) map[topicPartition]seenBounds {
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset})
-	stables := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	highs := f.source.listOffsets(ctx, tps, offsetQuery{replica: -1, timestamp: latestOffset})
+	all := f.source.listAll(ctx, tps,
+		offsetQuery{replica: -1, timestamp: earliestOffset},
+		offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1},
+		offsetQuery{replica: -1, timestamp: latestOffset})
+	starts, stables, highs := all[0], all[1], all[2]
 	found := make(map[topicPartition]seenBounds, len(tps))
 	for _, tp := range tps {
 		start, stable, high := starts[tp], stables[tp], highs[tp]

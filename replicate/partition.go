@@ -197,6 +197,10 @@ func (p *partition) fetched(e event) {
 	if p.foundAgain(e) {
 		return
 	}
+	if e.chunk.unsure && p.cut() {
+		p.dealtWith(e.chunk)
+		return
+	}
 	p.bounds = e.bounds
 	p.seenEnd = max(p.seenEnd, e.bounds.highWatermark, e.bounds.lastStable)
 	if p.end < 0 && p.flow.config.Once {
@@ -496,6 +500,8 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		p.sticky = &stopped{offset, reason, detail}
 	case StopTargetLostRecords:
 		p.suspect = true
+	case StopFenced:
+		p.renew = true // whatever is on the target is read first
 	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)

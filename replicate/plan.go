@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,8 +116,8 @@ func (f *Flow) fill(plan *Plan, topics []*topic, books map[topicPartition]ledger
 		}
 	}
 	for _, t := range topics {
-		if t.stop != nil {
-			plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, t.stop.reason, t.stop.detail))
+		if stop := cmp.Or(t.stop, t.growth); stop != nil {
+			plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, stop.reason, stop.detail))
 		}
 	}
 	return nil
@@ -125,7 +126,7 @@ func (f *Flow) fill(plan *Plan, topics []*topic, books map[topicPartition]ledger
 // judgePlan is judge for a ledger that may not exist yet, or knows no topics.
 func (f *Flow) judgePlan(topics []*topic) error {
 	if f.ledger != nil && f.ledger.HasSeenTopics() {
-		return f.judge()
+		return f.judge(f.bookedPartitions())
 	}
 	for _, t := range topics {
 		t.existed = math.MaxInt32

@@ -1,6 +1,8 @@
 package replicate_test
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -54,10 +56,47 @@ func TestPartitionAddedSinceFormat1(t *testing.T) {
 	wantTiles(t, mustComplete(t, pair, config), map[ledger.Tile]int64{ledger.Copied: 7})
 }
 
+// forgetCaughtUp writes a ledger anew, without the time when it was caught up.
+func forgetCaughtUp(t *testing.T, path string) {
+	t.Helper()
+	old := copyFile(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	from := kafkatest.OpenLedger(t, old, ledger.Options{ReadOnly: true})
+	to, err := ledger.Create(path, from.Identity(), ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for _, p := range from.Pairs() {
+		id := p.ID
+		p.ID = 0
+		ids, err := to.OpenPairs([]ledger.Pair{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range from.Entries(id, 0) {
+			if err := errors.Join(err, to.Append(ids[0], e)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := from.State(id)
+		state.CaughtUpMillis = -1
+		if err := to.SetState(ids[0], state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := to.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // backToFormat1 makes a ledger what one of the first format is: without the
-// buckets, and the one key, that came later.
+// buckets, the key, and the time that came later.
 func backToFormat1(t *testing.T, path string) {
 	t.Helper()
+	forgetCaughtUp(t, path)
 	old, err := bbolt.Open("../testdata/ledgers/formats/1.ledger", 0o400, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)

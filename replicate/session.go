@@ -240,7 +240,7 @@ func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
 				continue
 			}
 			if a := x.members[p]; p.fetch.era == a.era {
-				s.deliverTo(a, &t.Partitions[j], pin)
+				s.deliverTo(a, &t.Partitions[j], response.Version, pin)
 			}
 			x.touch(p)
 		}

@@ -57,6 +57,7 @@ type fetchState struct {
 	era     int   // counts resets: answers to older fetches are dropped
 	next    int64 // offset to fetch
 	epoch   int32 // leader epoch of the batch before next, -1 unknown
+	leader  int32 // epoch of the leader that was asked last, or was to be; -1 unknown
 	flying  bool  // part of a bulk request
 	inLine  bool
 	session *session // that it belongs to
@@ -105,8 +106,9 @@ func (s *source) start(p *partition, next int64, epoch int32, behind bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &p.fetch
+	l, _ := s.tail.leader(p.source)
 	*f = fetchState{
-		active: true, era: f.era + 1, next: next, epoch: epoch, behind: behind, lastOK: s.now(),
+		active: true, era: f.era + 1, next: next, epoch: epoch, leader: l.epoch, behind: behind, lastOK: s.now(),
 		inLine: f.inLine, flying: f.flying, session: f.session,
 	}
 	s.settle(p)

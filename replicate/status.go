@@ -223,6 +223,8 @@ func (p *partition) recall() {
 		p.sticky = &stopped{s.Offset, StopForeignWriter, s.Detail}
 	case ok && StopReason(s.Reason) == StopTargetLostRecords:
 		p.suspect = true
+	case ok && StopReason(s.Reason) == StopFenced:
+		p.renew = true
 	}
 }
 

@@ -84,16 +84,15 @@ func (f *Flow) remember() error {
 	if err := f.ledger.SeeTopics(seen); err != nil {
 		return f.fail(fmt.Errorf("record the topics of the source: %w", err))
 	}
-	if err := f.judge(); err != nil {
+	if err := f.judge(booked); err != nil {
 		return f.fail(fmt.Errorf("topics that were seen: %w", err))
 	}
 	return nil
 }
 
 // judge says of each topic how many partitions it had before the flow was to
-// copy it, by what the ledger remembers.
-func (f *Flow) judge() error {
-	booked := f.bookedPartitions()
+// copy it, by what the ledger remembers, and how many have a book.
+func (f *Flow) judge(booked map[string]int32) error {
 	for name, t := range f.topics {
 		if t.judged == t.source.id && t.judged != (ledger.TopicID{}) {
 			continue

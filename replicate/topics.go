@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -191,16 +192,19 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 	}
 	ctx, cancel := f.patience()
 	defer cancel()
-	starts := f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset})
+	var starts map[topicPartition]offsetAnswer
+	var group sync.WaitGroup
+	group.Go(func() { starts = f.target.listOffsets(ctx, fresh, offsetQuery{replica: -1, timestamp: earliestOffset}) })
 	ends := f.target.logEnds(ctx, fresh)
+	group.Wait()
 	for _, tp := range fresh {
 		start, end := starts[tp], ends[tp]
 		for _, a := range []offsetAnswer{start, end} {
 			if a.err == nil {
 				continue
 			}
-			t.stop = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
-			return nil
+			t.growth = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
+			return nil // those that have a book go on
 		}
 		if end.offset > start.offset && end.offset > f.closedEnd(t, tp.partition) {
 			held = append(held, fmt.Sprintf("%v has offsets [%d, %d)", tp, start.offset, end.offset))

@@ -70,7 +70,7 @@ func (b *books) clip(e *ledger.Entry) bool {
 // tear prepares a unit that is a part of an entry: the digest in the books is of
 // more records than these.
 func (e *expectation) tear(u *unit) {
-	if e.books.torn < 0 || u.entry.Source.Start != e.books.torn {
+	if e.books.cut == nil || u.entry.Source.Start != e.books.torn {
 		return
 	}
 	digest := ledger.Digest(0)

@@ -39,6 +39,7 @@ func commands() commandTable {
 		resumeCommand(),
 		verifyCommand(),
 		translateCommand(),
+		attachCommand(),
 		ledgerCommand(),
 		ledgerInspectCommand(),
 		ledgerCheckCommand(),

@@ -66,7 +66,7 @@ func (s *server) answer(ask asking) http.HandlerFunc {
 func (s *server) checkPlace() error {
 	path := s.flow.ledger.Path()
 	if info, err := os.Stat(path); err != nil || !os.SameFile(info, s.file) {
-		return fmt.Errorf("ledger %s has been moved away or replaced while it is in use", path)
+		return &ledger.CorruptError{Path: path, Key: "path", Law: "file_in_place", Detail: "the file was moved away or replaced while it is in use"}
 	}
 	return nil
 }
