@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
 
@@ -345,52 +344,6 @@ func (p *partition) settle() bool {
 	return true
 }
 
-// refused deals with a batch that the target will not take as it is: it is
-// split until the record at fault stands alone. A batch that does not have its
-// own checksum any more was damaged in our memory, which is why it was refused:
-// it is fetched again, and never encoded anew.
-func (p *partition) refused(a answer) {
-	u := p.win.head()
-	if u == nil {
-		p.win.resume()
-		return
-	}
-	t := p.flow.tools()
-	defer p.flow.giveBack(t)
-	err := checkBatch(u)
-	if err == nil && u.records == 1 && u.recoded {
-		p.haltAt(u.entry.Source.Start, a.stop, p.flow.explainRefusal(p, u, a))
-		return
-	}
-	var parts []*unit
-	if err == nil {
-		parts, err = t.halve(u)
-	}
-	switch {
-	case errors.Is(err, errDamaged):
-		p.flow.config.Logger.Error("a batch was damaged in memory; it is fetched again", "partition", p.source.String(),
-			"offset", u.entry.Source.Start, "error", err)
-		if p.backoff(err.Error()) {
-			p.restart()
-		}
-		return
-	case err != nil:
-		p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
-		return
-	}
-	for _, part := range parts {
-		p.flow.reader.hold(part)
-	}
-	p.win.split(parts...)
-}
-
-// send hands u to the target's leader.
-func (p *partition) send(u *unit) {
-	recordbatch.Patch(u.batch, p.producer.ID, p.producer.Epoch, u.sequence)
-	p.wrote = true
-	p.flow.writer.send(p, u)
-}
-
 // assemble prepares the next unit, if there is data. It reports whether it did
 // anything.
 func (p *partition) assemble() bool {
@@ -421,24 +374,6 @@ func (p *partition) assemble() bool {
 func (p *partition) dealtWith(c *chunk) {
 	p.flow.reader.taken(p, c)
 	c.release()
-}
-
-// admit gives u to the window, in pieces if the target would not take it whole.
-func (p *partition) admit(u *unit) {
-	if limit := p.topic.facts.Load().target.maxBatchBytes(); len(u.batch) > limit && u.records > 1 {
-		parts, err := p.asm.tools.halve(u)
-		if err != nil {
-			p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
-			return
-		}
-		for _, part := range parts {
-			p.admit(part)
-		}
-		return
-	}
-	u.stale = p.flow.stale(u.maxTimestamp)
-	p.flow.reader.hold(u)
-	p.win.add(u)
 }
 
 func (p *partition) assembleFailed(err error) {
@@ -534,58 +469,4 @@ func (p *partition) drop() {
 		}
 		p.win.open = nil
 	}
-}
-
-const (
-	// shedAfter is how many attempts may fail in a row before a partition
-	// waits empty-handed, so that others can use the memory, and begins again.
-	shedAfter = 4
-
-	maxBackoff = 10 * time.Second
-)
-
-// backoff waits before another attempt and learns the target's leaders. It
-// reports false if the partition has stopped, or begins again, instead.
-func (p *partition) backoff(detail string) bool {
-	if p.tries == 0 {
-		p.failing = p.flow.now()
-	}
-	if p.flow.now().Sub(p.failing) > p.flow.config.UnavailableAfter {
-		p.halt(StopUnavailable, detail)
-		return false
-	}
-	generation := p.flow.target.seen()
-	wait := min(50*time.Millisecond<<min(p.tries, 8), maxBackoff)
-	p.tries++
-	again := p.tries > shedAfter && p.phase == phaseCopy && (p.win == nil || p.win.flying == 0)
-	if again {
-		p.flow.warnOnce("waits "+p.source.String(), "partition makes no progress; it is tried again", "partition", p.source.String(), "detail", detail)
-		p.shed()
-	}
-	if pause(p.flow.ctx, wait) == nil {
-		_, _ = p.flow.target.refresh(p.flow.ctx, generation)
-		if s := p.targetGone(); s != nil {
-			p.halt(s.reason, s.detail)
-			return false
-		}
-	}
-	if again {
-		p.post(event{begin: true})
-	}
-	return !again
-}
-
-// shed forgets everything that is not in the books. Nothing is in flight.
-func (p *partition) shed() {
-	p.flow.reader.stop(p)
-	p.drop()
-	p.win, p.bounds = nil, nil
-	p.phase = phaseIdle
-}
-
-// restart begins again from the books: what the target holds is found there.
-// Nothing is in flight.
-func (p *partition) restart() {
-	p.shed()
-	p.post(event{begin: true})
 }
