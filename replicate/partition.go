@@ -35,12 +35,13 @@ type partition struct {
 	phase    phase
 	end      int64 // copy up to here and finish; -1 for ever
 	chunks   []*chunk
-	era      int     // of the chunks that count
-	first    *bounds // seen before it was set to work; nil once recorded
-	logEnd   *int64  // of the target, as seen then; nil once used
-	bounds   *bounds // of the last fetch answer since begin
-	seenEnd  int64   // highest end of the source's log that was seen since begin
-	gone     *int64  // what a fetch found below the log's start, until an answer says where that is
+	era      int      // of the chunks that count
+	first    *bounds  // seen before it was set to work; nil once recorded
+	logEnd   *int64   // of the target, as seen then; nil once used
+	bounds   *bounds  // of the last fetch answer since begin
+	seenEnd  int64    // highest end of the source's log that was seen since begin
+	severed  *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
+	gone     *int64   // what a fetch found below the log's start, until an answer says where that is
 	asm      assembler
 	deletion deletion // of the source topic
 
@@ -430,6 +431,7 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	p.keepCut(p.stop)
 	switch reason {
 	case StopForeignWriter:
 		p.sticky = &stopped{offset, reason, detail}
