@@ -49,12 +49,12 @@ func (l *lossFlow) create(partitions int32) {
 
 // fillSegments appends several segments of old records, and new ones in the last
 // segment. It returns how many.
-func (l *lossFlow) fillSegments() int64 {
+func (l *lossFlow) fillSegments(age time.Duration) int64 {
 	l.t.Helper()
 	p, err := l.source.Producer(kafkatest.None)
 	l.do(err)
 	defer p.Close()
-	old := time.Now().Add(-time.Hour)
+	old := time.Now().Add(-age)
 	var end int64
 	for range 40 {
 		var records []*kgo.Record
@@ -104,7 +104,7 @@ func retentionWhileStopped(l *lossFlow) {
 	l.appendBatches(0, "first", 1)
 	l.keep(0)
 	l.once(0)
-	end := l.fillSegments() + 10
+	end := l.fillSegments(time.Hour) + 10
 	l.keep(0)
 	start := l.expire(10)
 	for range 2 { // the second run finds nothing new, and the loss stays
@@ -121,11 +121,12 @@ func retentionWhileStopped(l *lossFlow) {
 // retentionInTheCopy deletes segments under a slow copier.
 func retentionInTheCopy(l *lossFlow) {
 	l.createShort()
-	end := l.fillSegments()
+	l.do(l.source.SetTopicConfig(l.t.Context(), l.topic, "retention.ms", "60000"))
+	end := l.fillSegments(45 * time.Second)
 	l.keep(0)
-	stop := l.living("--rate-limit", "300KiB")
+	stop := l.living("--rate-limit", "150KiB")
 	l.reaches(0, 10)
-	l.expire(0)
+	l.logStart(0)
 	bounds, err := l.source.ReadBounds(l.t.Context(), l.topic, 0)
 	l.do(err)
 	l.appendBatches(0, "later", 2)
@@ -177,7 +178,7 @@ func deletedWhileStopped(l *lossFlow) {
 
 func deletedInTheCopy(l *lossFlow) {
 	l.createShort()
-	end := l.fillSegments()
+	end := l.fillSegments(time.Hour)
 	l.keep(0)
 	stop := l.living("--rate-limit", "300KiB")
 	l.reaches(0, 10)
