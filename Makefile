@@ -8,7 +8,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden sim mutants bench
+.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim mutants bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -24,6 +24,9 @@ test: ## all tests that need nothing but Go, and 5 s of each fuzz target
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
+
+soak-kafka: ## 100 kills of copiers and 50 lost leaders of two real clusters
+	APOGRAPH_KILLS=100 APOGRAPH_LEADER_LOSSES=50 $(GO) test -count=1 -v -timeout 0 -tags kafka -run TestKafkaCampaign ./cmd/apograph
 
 test-kafka-librdkafka: ## the kills while librdkafka writes as well: needs Python 3, fetches confluent-kafka
 	python3 -m venv bin/librdkafka && bin/librdkafka/bin/pip -q install confluent-kafka

@@ -17,15 +17,15 @@ import (
 )
 
 // kafkaStartTimeout bounds the start of a cluster and of a node.
-const kafkaStartTimeout = 2 * time.Minute
+const kafkaStartTimeout = 5 * time.Minute
 
-// KafkaOptions describe a cluster of real brokers (KRaft, Java, 512 MB heap
-// each). The zero value is one node that is broker and controller.
+// KafkaOptions describe a cluster of real brokers (KRaft, Java). The zero value is one node that is broker and controller.
 type KafkaOptions struct {
 	Name              string // part of the cluster id and of file names; empty means "kafka"
 	Nodes             int    // brokers, with node ids 1, 2, ...; 0 means 1. More than one have a controller of their own, which is never stopped
 	ReplicationFactor int    // of topics that do not say; 0 means 3, at most Nodes
 	MinInsync         int    // min.insync.replicas; 0 means 1
+	HeapMB            int    // of each node; 0 means 512
 
 	Config     map[string]string         // of every node, controller included; wins over the package's own settings
 	NodeConfig map[int]map[string]string // of one broker; wins over Config
@@ -111,6 +111,9 @@ func (o *KafkaOptions) setDefaults() {
 	}
 	o.Nodes = max(o.Nodes, 1)
 	o.MinInsync = max(o.MinInsync, 1)
+	if o.HeapMB == 0 {
+		o.HeapMB = 512
+	}
 	if o.ReplicationFactor == 0 {
 		o.ReplicationFactor = min(3, o.Nodes)
 	}

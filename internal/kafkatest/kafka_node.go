@@ -167,7 +167,7 @@ func (k *Kafka) launch(n *kafkaNode) error {
 		}
 		n.output = output
 	}
-	p, err := startProcess(n.output, "java", k.javaArgs(512, "kafka.Kafka", n.properties())...)
+	p, err := startProcess(n.output, "java", k.javaArgs(k.options.HeapMB, "kafka.Kafka", n.properties())...)
 	if err != nil {
 		return fmt.Errorf("node %d of %s: %w", n.id, k.options.Name, err)
 	}
