@@ -197,6 +197,17 @@ func (l *Ledger) Unaccepted(id PairID) int64 {
 	return p.tail().after.bad() - p.acceptedBad - p.cutBad
 }
 
+// Accepted returns how many source offsets of a pair are in bad tiles that
+// somebody has accepted; 0 for an unknown pair.
+func (l *Ledger) Accepted(id PairID) int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if p, ok := l.pairs[id]; ok {
+		return p.acceptedBad
+	}
+	return 0
+}
+
 // bad returns how many offsets are in bad tiles.
 func (t *Totals) bad() (n int64) {
 	for tile, count := range t.Tiles {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -249,10 +250,11 @@ func TestRecordRoundTrips(t *testing.T) {
 			ID: 9, SourceTopic: "orders", SourceTopicID: TopicID{1, 2}, TargetTopic: "a.orders", TargetTopicID: TopicID{15: 7},
 			Partition: math.MaxInt32, Generation: 3, ScopeStart: math.MaxInt64, TargetBase: 5,
 			Producer: Producer{ID: -1, Epoch: -1, Sequence: math.MaxInt32, Appended: 12}, OpenedMillis: startMillis,
-			Closed: &Closing{Reason: "recreated", AtMillis: startMillis + 1},
+			Closed: &Closing{Reason: "recreated", AtMillis: startMillis + 1, Cut: &Cut{math.MaxInt64, 3}},
 		},
 		producers: []Producer{{ID: math.MaxInt64, Epoch: math.MaxInt16}, {ID: -1, Epoch: -1, Sequence: math.MaxInt32, Appended: 12}},
 		closedAt:  place{7, 9},
+		cutBad:    math.MaxInt64,
 	}
 	key := pairKey(9)
 	got, err := decodePair(9, mustUnseal(t, bucketPairs, key, pairValue(key, closed)))
@@ -260,7 +262,7 @@ func TestRecordRoundTrips(t *testing.T) {
 		t.Errorf("pair = %+v, %v, want %+v", got, err, closed)
 	}
 	state := stateRecord{folded: 8, end: place{3, 4}, State: State{LogStart: 0, LastStable: -1, HighWatermark: math.MaxInt64 - 1,
-		SeenMillis: maxMillis, CompactSeen: true}}
+		SeenMillis: maxMillis, CompactSeen: true, CaughtUpMillis: maxMillis}}
 	if got, err := decodeStateRecord(mustUnseal(t, bucketState, key, stateValue(key, &state))); err != nil || got != state {
 		t.Errorf("state = %+v, %v, want %+v", got, err, state)
 	}
@@ -321,12 +323,57 @@ func TestFlowVectors(t *testing.T) {
 	}
 }
 
+// TestMarkVectors: values about entries as the format describes them, byte by
+// byte.
+func TestMarkVectors(t *testing.T) {
+	a := acceptance{Acceptance{Range: Range{258, 458}, Reason: "r", By: "me", AtMillis: 64}, 3}
+	key := acceptedKey(7, 258)
+	if string(key) != "\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x01\x02" {
+		t.Errorf("acceptance under %q", key)
+	}
+	if got := mustUnseal(t, bucketAccepted, key, acceptedValue(key, &a)); string(got) != "\x00\xc8\x01\x03\x01r\x02me\x80\x01" {
+		t.Errorf("acceptance is %q", got)
+	}
+	if id, got, err := decodeAccepted(key, []byte("\x00\xc8\x01\x03\x01r\x02me\x80\x01")); err != nil || id != 7 || got != a {
+		t.Errorf("acceptance is %d %+v, %v", id, got, err)
+	}
+	d := Doubt{StaleKeys, Range{258, 260}, 64}
+	key = doubtKey(7, &d)
+	if string(key) != "\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x01\x02" {
+		t.Errorf("doubt under %q", key)
+	}
+	if got := mustUnseal(t, bucketDoubts, key, doubtValue(key, &d)); string(got) != "\x00\x02\x80\x01" {
+		t.Errorf("doubt is %q", got)
+	}
+	if id, got, err := decodeDoubt(key, []byte("\x00\x02\x80\x01")); err != nil || id != 7 || got != d {
+		t.Errorf("doubt is %d %+v, %v", id, got, err)
+	}
+	if got := mustUnseal(t, bucketMeta, []byte(metaMarks), markCountsValue(markCounts{2, 300})); string(got) != "\x00\x02\xac\x02" {
+		t.Errorf("marks are %q", got)
+	}
+	state := State{LogStart: 2, LastStable: 5, HighWatermark: 6, SeenMillis: 100, CaughtUpMillis: 99, CompactSeen: true}
+	if got := appendState(nil, &state, 100); string(got) != "\x03\x07\x02\x03\x00\x01" {
+		t.Errorf("state is %q", got)
+	}
+	p := &pairRecord{Pair: Pair{Closed: &Closing{Cut: &Cut{5, 300}}}, producers: []Producer{{}}, closedAt: place{7, 301}, cutBad: 1}
+	got := mustUnseal(t, bucketPairs, pairKey(1), pairValue(pairKey(1), p))
+	if got[0] != 3 || !strings.HasSuffix(string(got), "\x00\x00\x07\xad\x02\x05\xac\x02\x01") {
+		t.Errorf("closed pair with a cut is %q", got)
+	}
+	p.Closed = nil
+	got = mustUnseal(t, bucketPairs, pairKey(1), pairValue(pairKey(1), p))
+	if _, err := decodePair(1, append([]byte{pairCut}, append(got[1:], 5, 6, 7)...)); err == nil {
+		t.Error("a cut of an open pair is read")
+	}
+}
+
 // copyRecord returns the record as a text, to compare.
 func (p *pairRecord) copyRecord() string {
-	closing := *p.Closed
+	closing, cut := *p.Closed, *p.Closed.Cut
+	closing.Cut = nil
 	open := p.Pair
 	open.Closed = nil
-	return formatRecord(open, closing, p.producers, p.closedAt)
+	return formatRecord(open, closing, cut, p.cutBad, p.producers, p.closedAt)
 }
 
 func mustUnseal(t *testing.T, bucket string, key, value []byte) []byte {
@@ -362,6 +409,7 @@ func TestJournalRefuses(t *testing.T) {
 func TestRecordsRefuse(t *testing.T) {
 	key := pairKey(1)
 	pair := &pairRecord{Pair: Pair{ID: 1, SourceTopic: "t", TargetTopic: "t"}, producers: []Producer{{}}}
+	cut := &pairRecord{Pair: Pair{Closed: &Closing{Reason: "r", Cut: &Cut{1, 2}}}, producers: []Producer{{}}}
 	id := testIdentity()
 	unknown := unknownState()
 	kinds := map[string]struct {
@@ -376,7 +424,14 @@ func TestRecordsRefuse(t *testing.T) {
 		"format":   {formatValue(), func(b []byte) error { _, err := decodeFormat(b); return err }},
 		"journal": {appendJournal(newValue(0), startMillis, []section{{id: 3, state: &unknown}}),
 			func(b []byte) error { _, err := decodeJournal(b); return err }},
-		"books": {flowCountsValue(flowCounts{1, 2, 3, 4}), func(b []byte) error { _, err := decodeFlowCounts(b); return err }},
+		"marks": {markCountsValue(markCounts{1, 2}), func(b []byte) error { _, err := decodeMarkCounts(b); return err }},
+		"accepted": {acceptedValue(nil, &acceptance{Acceptance{Range: Range{1, 9}, Reason: "r", By: "b"}, 3}),
+			func(b []byte) error { _, _, err := decodeAccepted(acceptedKey(1, 1), b); return err }},
+		"doubt": {doubtValue(nil, &Doubt{Range: Range{1, 9}}),
+			func(b []byte) error { _, _, err := decodeDoubt(doubtKey(1, &Doubt{}), b); return err }},
+		"cut":    {pairValue(key, cut), func(b []byte) error { _, err := decodePair(1, b); return err }},
+		"caught": {stateValue(key, &stateRecord{State: State{CaughtUpMillis: 7}}), func(b []byte) error { _, err := decodeStateRecord(b); return err }},
+		"books":  {flowCountsValue(flowCounts{1, 2, 3, 4}), func(b []byte) error { _, err := decodeFlowCounts(b); return err }},
 		"topic": {seenValue(topicKey("", TopicID{1}), &SeenTopic{Name: "t", ID: TopicID{1}, Partitions: 3}),
 			func(b []byte) error { _, err := decodeSeen((&TopicID{1})[:], b); return err }},
 		"order": {orderValue(nil, &Order{Skip: Range{5, 9}, Reason: "r", By: "me", Paused: true}),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 const (
@@ -95,11 +96,21 @@ func (l *Ledger) Commit() error {
 // CommitLoop commits whenever something has been queued for 100 ms, or 4 MiB
 // are, until ctx ends: then it commits what is queued and returns. It returns
 // the first error. One goroutine runs it, beside those that append.
+//
+// Every two seconds it looks whether the file is still there. One that was
+// deleted, replaced or cut is a [*CorruptError] of the law file_in_place, here
+// and in each commit from then on.
 func (l *Ledger) CommitLoop(ctx context.Context) error {
+	look := time.NewTicker(lookDelay)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return l.Commit()
+		case <-look.C:
+			if err := l.look(); err != nil {
+				return err
+			}
 		case <-l.due:
 		case <-l.full:
 		}

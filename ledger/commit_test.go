@@ -158,7 +158,7 @@ func TestStateIsDurable(t *testing.T) {
 		t.Errorf("the state of a new pair is %+v", got)
 	}
 	bounds := func(high, seen int64, compact bool) State {
-		return State{LogStart: 0, LastStable: 5, HighWatermark: high, SeenMillis: startMillis + seen, CompactSeen: compact}
+		return State{LogStart: 0, LastStable: 5, HighWatermark: high, SeenMillis: startMillis + seen, CaughtUpMillis: -1, CompactSeen: compact}
 	}
 	steps := []struct {
 		name string

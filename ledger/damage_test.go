@@ -26,6 +26,7 @@ func answers(l *Ledger) map[string]any {
 		name := fmt.Sprintf("pair %d: ", p.ID)
 		all[name+"opening"] = fmt.Sprint(p, closed, l.Producers(p.ID))
 		all[name+"end"], all[name+"totals"], all[name+"state"] = l.Committed(p.ID), l.Totals(p.ID), l.State(p.ID)
+		all[name+"marks"] = marksOf(l, p.ID)
 		end := l.Committed(p.ID)
 		for offset := int64(0); offset <= end.Source; offset += 29 {
 			e, err := l.FindSource(p.ID, offset)

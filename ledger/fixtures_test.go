@@ -103,6 +103,7 @@ func TestOpenMissesValues(t *testing.T) {
 		"missing-pair": lawPair, "missing-state": lawKeys, "missing-journal": lawKeys, "missing-last-page": lawTiling,
 		"missing-key": lawKeys, "missing-bucket": lawBuckets, "state-end": lawTiling, "journal-hole": lawJournal,
 		"journal-not-folded": lawJournal, "topic-lost": lawKeys, "order-lost": lawKeys, "stop-lost": lawKeys, "books-lost": lawKeys,
+		"accepted-lost": lawKeys, "doubt-lost": lawKeys, "doubt-beyond": lawDoubts, "format-2-of-marks": lawEncoding,
 		"topic-moved": lawChecksum, "skip-without-reason": lawOrders, "format-2-without-books": lawBuckets,
 	}
 	for _, s := range sabotages() {
@@ -142,7 +143,7 @@ func TestSabotageOfEveryLaw(t *testing.T) {
 	for _, law := range []string{
 		lawMeta, lawStructure, lawBuckets, lawKeys, lawChecksum, lawEncoding, lawTile, lawDigest, lawAttributes, lawPair, lawTiling,
 		lawBeforeStart, lawTotals, lawIndex, lawJournal, lawOpening, lawGeneration, lawClosing, lawProducers, lawState,
-		lawTopics, lawMade, lawOrders, lawStops,
+		lawTopics, lawMade, lawOrders, lawStops, lawCut, lawAccepted, lawDoubts,
 	} {
 		if !broken[law] {
 			t.Errorf("nothing breaks law %s", law)
@@ -189,6 +190,7 @@ func fixtureSabotages() []sabotage {
 		"index-missing", "journal-hole", "opened-twice", "closed-elsewhere",
 		"topic-nameless", "topic-lost", "made-unsorted", "made-lost", "skip-without-reason", "order-of-nothing", "order-lost", "stop-without-reason", "stop-lost",
 		"half-format-1",
+		"cut-elsewhere", "cut-successor", "accepted-copied", "accepted-overlap", "doubt-beyond", "format-2-of-marks",
 	}
 	chosen := slices.DeleteFunc(sabotages(), func(s sabotage) bool { return !slices.Contains(kept, s.name) })
 	return append(chosen, edited("future-format", "", "", func(e *editor) {
@@ -238,7 +240,8 @@ func TestGoodFixture(t *testing.T) {
 	if s := l.Scope(); !slices.Equal(s.Topics, []string{"orders", "pay", "audit"}) || !slices.Equal(s.TopicsExclude, []string{"audit-.*"}) {
 		t.Errorf("scope = %+v", s)
 	}
-	ends := map[PairID]Position{1: {30, 25, 20}, 2: {663, 603, 603}, 3: {24, 11, 7}, 4: {3, 3, 3}, 5: {5, 30, 5}}
+	ends := map[PairID]Position{1: {30, 25, 20}, 2: {663, 603, 603}, 3: {24, 11, 7}, 4: {3, 3, 3}, 5: {5, 30, 5},
+		6: {24, 13, 13}, 7: {19, 13, 0}}
 	var order []PairID
 	for _, p := range l.Pairs() {
 		order = append(order, p.ID)
@@ -246,7 +249,7 @@ func TestGoodFixture(t *testing.T) {
 			t.Errorf("pair %d ends at %+v, want %+v", p.ID, got, ends[p.ID])
 		}
 	}
-	if want := []PairID{4, 1, 5, 2, 3}; !slices.Equal(order, want) {
+	if want := []PairID{4, 6, 7, 1, 5, 2, 3}; !slices.Equal(order, want) {
 		t.Errorf("pairs in order %v, want %v", order, want)
 	}
 	if p, _ := l.Pair(1); p.Closed == nil || p.Closed.Reason != "recreated" || p.Generation != 1 {
@@ -254,6 +257,18 @@ func TestGoodFixture(t *testing.T) {
 	}
 	if p, _ := l.Pair(5); p.Closed != nil || p.Generation != 2 || p.SourceTopicID != (TopicID{3}) {
 		t.Errorf("pair 5 = %+v", p)
+	}
+	// Of the nine that are lost two are accepted below the cut, and four are beyond it.
+	want := "[10, 12) expired ada 1800000000000; [18, 22) known  1800000000000; unaccepted 3; " +
+		"doubt stale_keys_possible [2, 5) 1800000000000; doubt stale_keys_possible [18, 20) 1800000000000; left [2, 5)"
+	if got := marksOf(l, 6); got != want {
+		t.Errorf("pair 6: %s, want %s", got, want)
+	}
+	if p, _ := l.Pair(6); p.Closed == nil || p.Closed.Cut == nil || *p.Closed.Cut != (Cut{19, 13}) {
+		t.Errorf("pair 6 = %+v", p)
+	}
+	if l.State(6).CaughtUpMillis != startMillis-5 || l.State(7).CaughtUpMillis != startMillis || l.State(2).CaughtUpMillis != -1 {
+		t.Errorf("states %+v, %+v, %+v", l.State(6), l.State(7), l.State(2))
 	}
 	// Five entries of pair 2 are ten records and a marker behind the second:
 	// 401 is the sixth offset of the 37th five, and the fifth record.

@@ -27,6 +27,7 @@ func TestFormats(t *testing.T) {
 	flows := map[int]string{
 		1: formatRecord([]SeenTopic{}, []madeTopic(nil), []Order(nil), []Stop{}),
 		2: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
+		3: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
 	}
 	for number := oldestFormat; number <= format; number++ {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
@@ -49,7 +50,18 @@ func TestFormats(t *testing.T) {
 			if after == flows[number] || !l.TopicSeen("new", TopicID{77}) {
 				t.Errorf("beside the pairs: %s", after)
 			}
-			mustBe(t, reopen(t, l), format, ends, after)
+			l = reopen(t, l)
+			if number < formatFlow {
+				number = format
+			}
+			mustBe(t, l, number, ends, after)
+			mustDoubt(t, l, 3, Range{4, 6}, 7)
+			mustCommit(t, l)
+			l = reopen(t, l)
+			mustBe(t, l, format, ends, after)
+			if got := l.Doubts(3); len(got) != 1 || got[0].Range != (Range{4, 6}) {
+				t.Errorf("doubts %v", got)
+			}
 		})
 	}
 }
@@ -107,8 +119,11 @@ func formatOf(t *testing.T, file []byte) int {
 // TestFormatRule: a version reads the formats up to its own, and no other. The
 // first version's own was 1, so that it refuses what this one writes.
 func TestFormatRule(t *testing.T) {
-	for number, known := range map[int]bool{0: false, 1: true, 2: true, 3: false, 255: false, 256: false, 513: false, 65535: false} {
+	for number, known := range map[int]bool{0: false, 1: true, 2: true, 3: true, 4: false, 255: false, 256: false, 513: false, 65535: false} {
 		path := copyOfFormat(t, 2)
+		if number == 3 {
+			path = copyOfFormat(t, 3)
+		}
 		edited("", "", "", func(e *editor) {
 			e.seal(bucketMeta, []byte(metaFormat), binary.BigEndian.AppendUint16(nil, uint16(number)))
 			if number != 1 {
@@ -168,8 +183,46 @@ func TestUpgradeIsWhole(t *testing.T) {
 	}
 	l.db.MaxSize = 0
 	mustCommit(t, l)
-	if got := crashed(t, l); got.Identity().Format != 2 || len(got.Stops()) != 1 {
+	if got := crashed(t, l); got.Identity().Format != format || len(got.Stops()) != 1 {
 		t.Errorf("format %d, stops %v", got.Identity().Format, got.Stops())
+	}
+}
+
+// TestEachMarkUpgrades: whichever is written first makes a file of an earlier
+// format one of the current one.
+func TestEachMarkUpgrades(t *testing.T) {
+	lost := func(l *Ledger) {
+		mustAppend(t, l, 3, sourceEntry(Lost, l.End(3), 2))
+		mustCommit(t, l)
+	}
+	for name, write := range map[string]func(*Ledger){
+		"acceptance": func(l *Ledger) { mustAccept(t, l, 3, Range{24, 26}, "known") },
+		"doubt":      func(l *Ledger) { mustDoubt(t, l, 3, Range{24, 26}, 5); mustCommit(t, l) },
+		"cut": func(l *Ledger) {
+			if err := l.ClosePair(4, Closing{Cut: &Cut{2, 2}}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"caught up": func(l *Ledger) {
+			mustSetState(t, l, 3, State{SeenMillis: 9, CaughtUpMillis: 9})
+			mustCommit(t, l)
+		},
+	} {
+		for number := oldestFormat; number < formatMarks; number++ {
+			l := mustOpen(t, copyOfFormat(t, number))
+			lost(l)
+			want := marksOf(l, 3)
+			if got := formatOf(t, mustReadFile(t, l.path)); got != number || l.Acceptances(3) != nil && len(l.Acceptances(3)) > 0 {
+				t.Errorf("%s: format %d before anything was written", name, got)
+			}
+			write(l)
+			if got := formatOf(t, mustReadFile(t, l.path)); got != format || l.Identity().Format != format {
+				t.Errorf("%s: format %d in the file, %d by the ledger", name, got, l.Identity().Format)
+			}
+			if again := crashed(t, l); marksOf(again, 3) != marksOf(l, 3) || (name == "doubt" || name == "acceptance") == (marksOf(l, 3) == want) {
+				t.Errorf("%s: %s, after a crash %s", name, marksOf(l, 3), marksOf(again, 3))
+			}
+		}
 	}
 }
 
@@ -192,7 +245,7 @@ func TestEachBookUpgrades(t *testing.T) {
 			t.Errorf("%s: format %d before anything was written", name, got)
 		}
 		write(l)
-		if got := formatOf(t, mustReadFile(t, l.path)); got != 2 || l.Identity().Format != 2 {
+		if got := formatOf(t, mustReadFile(t, l.path)); got != format || l.Identity().Format != format {
 			t.Errorf("%s: format %d in the file, %d by the ledger", name, got, l.Identity().Format)
 		}
 		// The next one finds the books there.

@@ -59,7 +59,7 @@ func FuzzDecodePage(f *testing.F) {
 
 // FuzzDecodeJournal does the same with the payload of a journal value.
 func FuzzDecodeJournal(f *testing.F) {
-	state := State{LogStart: 1, LastStable: 2, HighWatermark: 3, SeenMillis: startMillis, CompactSeen: true}
+	state := State{LogStart: 1, LastStable: 2, HighWatermark: 3, SeenMillis: startMillis, CompactSeen: true, CaughtUpMillis: startMillis - 9}
 	at := Position{Source: 5, Target: 6}
 	f.Add(appendJournal(nil, startMillis, nil))
 	f.Add(appendJournal(nil, startMillis, []section{
@@ -115,8 +115,28 @@ func FuzzDecodeFlow(f *testing.F) {
 		key := topicKey(m.name, m.id)
 		f.Add(byte(3), key, madeValue(key, &m)[checksumSize:])
 	}
+	for _, r := range []Range{{0, 1}, {7, 1 << 40}, {1<<62 - 1, 1 << 62}} {
+		a := acceptance{Acceptance{r, "known", "ada", startMillis}, 1}
+		key := acceptedKey(9, r.Start)
+		f.Add(byte(4), key, acceptedValue(key, &a)[checksumSize:])
+		d := Doubt{StaleKeys, r, startMillis}
+		key = doubtKey(9, &d)
+		f.Add(byte(5), key, doubtValue(key, &d)[checksumSize:])
+	}
+	closed := &pairRecord{Pair: Pair{SourceTopic: "s", TargetTopic: "t", Closed: &Closing{Reason: "r", Cut: &Cut{5, 7}}},
+		producers: []Producer{{}}, closedAt: place{7, 9}, cutBad: 2}
+	for range 2 {
+		f.Add(byte(6), pairKey(9), pairValue(pairKey(9), closed)[checksumSize:])
+		closed.Closed = nil
+	}
 	f.Fuzz(func(t *testing.T, book byte, key, payload []byte) {
-		switch book % 4 {
+		switch book % 7 {
+		case 4:
+			fuzzAccepted(t, key, payload)
+		case 5:
+			fuzzDoubt(t, key, payload)
+		case 6:
+			fuzzPair(t, payload)
 		case 0:
 			fuzzSeen(t, key, payload)
 		case 1:
@@ -127,6 +147,48 @@ func FuzzDecodeFlow(f *testing.F) {
 			fuzzStop(t, key, payload)
 		}
 	})
+}
+
+func fuzzAccepted(t *testing.T, key, payload []byte) {
+	id, a, err := decodeAccepted(key, payload)
+	if err != nil {
+		return
+	}
+	if a.Range.Start < 0 || a.Range.Start >= a.Range.End || a.Reason == "" || a.bad < 0 || a.bad > a.Range.End-a.Range.Start || id == 0 ||
+		!slices.Equal(acceptedKey(id, a.Range.Start), key) {
+		t.Fatalf("%d %+v under %x", id, a, key)
+	}
+	if _, again, err := decodeAccepted(key, acceptedValue(key, &a)[checksumSize:]); err != nil || again != a {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, a)
+	}
+}
+
+func fuzzDoubt(t *testing.T, key, payload []byte) {
+	id, d, err := decodeDoubt(key, payload)
+	if err != nil {
+		return
+	}
+	if d.Range.Start < 0 || d.Range.Start >= d.Range.End || d.Kind != StaleKeys || d.AtMillis < 0 || id == 0 || !slices.Equal(doubtKey(id, &d), key) {
+		t.Fatalf("%d %+v under %x", id, d, key)
+	}
+	if _, again, err := decodeDoubt(key, doubtValue(key, &d)[checksumSize:]); err != nil || again != d {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, d)
+	}
+}
+
+func fuzzPair(t *testing.T, payload []byte) {
+	p, err := decodePair(9, payload)
+	if err != nil {
+		return
+	}
+	if p.Closed != nil && p.Closed.Cut != nil && (p.Closed.Cut.Source < 0 || p.Closed.Cut.Target < 0 || p.cutBad < 0) {
+		t.Fatalf("%+v", p)
+	}
+	value := pairValue(pairKey(9), p)
+	again, err := decodePair(9, value[checksumSize:])
+	if err != nil || !slices.Equal(pairValue(pairKey(9), again), value) {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, p)
+	}
 }
 
 func fuzzSeen(t *testing.T, key, payload []byte) {

@@ -7,6 +7,7 @@ const (
 	lawMeta      = "meta_pages"
 	lawStructure = "structure"
 	lawBbolt     = "bbolt_check"
+	lawInPlace   = "file_in_place"
 
 	// Of every value.
 	lawBuckets  = "known_buckets"

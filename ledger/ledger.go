@@ -38,7 +38,13 @@ type Ledger struct {
 	// commitMu is held by whoever writes to the file, from looking at what is
 	// queued to showing what was committed. It is taken before mu, never after.
 	commitMu sync.Mutex
-	writer   writer // guarded by commitMu
+	size     int64  // of the file when it was looked at last; guarded by commitMu
+	txid     uint64 // bbolt's number of the last transaction in it; guarded by commitMu
+
+	// beginMu is held while a transaction of bbolt begins, or one that reads
+	// ends: bbolt takes locks there that it does not give back when it panics.
+	beginMu sync.Mutex
+	writer  writer // guarded by commitMu
 
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
@@ -64,6 +70,8 @@ type pair struct {
 	// one, which may be empty. Slice and pages are replaced, never changed.
 	pages []*page
 	state State
+
+	previous PairID // the generation before, of the same source partition; 0: none
 
 	doubts      []Doubt      // committed or not; replaced, never changed
 	accepted    []acceptance // committed; replaced, never changed
@@ -161,6 +169,22 @@ func (l *Ledger) Pair(id PairID) (Pair, bool) {
 		return Pair{}, false
 	}
 	return p.copy(), true
+}
+
+// Previous returns the generation before that of a pair, of the same source
+// partition; false if there is none. It costs no more than a look at memory.
+func (l *Ledger) Previous(id PairID) (Pair, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	p, ok := l.pairs[id]
+	if !ok {
+		return Pair{}, false
+	}
+	before, ok := l.pairs[p.previous]
+	if !ok {
+		return Pair{}, false
+	}
+	return before.copy(), true
 }
 
 // Producers returns all producers of a pair in the order of their use, the
@@ -264,12 +288,14 @@ func (l *Ledger) Close() error {
 	if closed {
 		return nil
 	}
-	if l.abandoned {
+	var err error
+	if l.isAbandoned() {
 		// bbolt's Close would wait for locks that nobody gives back. Closing
 		// the file gives back the one that others see.
-		return l.file.Close()
+		err = l.file.Close()
+	} else {
+		err = guard(l.db.Close)
 	}
-	err := guard(l.db.Close)
 	if l.cleanup != nil {
 		err = errors.Join(err, l.cleanup())
 	}
@@ -340,23 +366,52 @@ func (l *Ledger) treeOf(tx *bbolt.Tx) (*tree, error) {
 
 // viewTx calls fn with a read transaction.
 func (l *Ledger) viewTx(fn func(*bbolt.Tx) error) error {
-	tx, err := l.begin()
+	tx, err := l.begin(false)
 	if err != nil {
 		return l.located(err)
 	}
-	defer func() { _ = guard(tx.Rollback) }()
+	defer l.end(tx)
 	return l.located(fn(tx))
 }
 
-func (l *Ledger) begin() (tx *bbolt.Tx, err error) {
+// begin starts a transaction. Where bbolt panics in it, the ledger is abandoned:
+// who comes later is told so, and does not wait for locks that nobody gives
+// back.
+func (l *Ledger) begin(writable bool) (tx *bbolt.Tx, err error) {
+	l.beginMu.Lock()
+	defer l.beginMu.Unlock()
+	if l.isAbandoned() {
+		l.mu.RLock()
+		defer l.mu.RUnlock()
+		return nil, l.broken
+	}
 	err = guard(func() (err error) {
-		tx, err = l.db.Begin(false)
+		tx, err = l.db.Begin(writable)
 		return err
 	})
+	var damage *CorruptError
+	if errors.As(err, &damage) {
+		return nil, l.breakFor(l.located(err), true)
+	}
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		err = fmt.Errorf("ledger %s: %w", l.path, ErrClosed)
 	}
 	return tx, err
+}
+
+// end ends a transaction that reads.
+func (l *Ledger) end(tx *bbolt.Tx) {
+	l.beginMu.Lock()
+	defer l.beginMu.Unlock()
+	if !l.isAbandoned() {
+		_ = guard(tx.Rollback)
+	}
+}
+
+func (l *Ledger) isAbandoned() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.abandoned
 }
 
 // viewLast calls fn with a transaction that sees what readers see, and its meta
@@ -364,10 +419,10 @@ func (l *Ledger) begin() (tx *bbolt.Tx, err error) {
 // already sees that commit, which a crash may still undo: this one waits for it.
 func (l *Ledger) viewLast(fn func(*bbolt.Tx, metaPage) error) error {
 	l.commitMu.Lock()
-	tx, err := l.begin()
+	tx, err := l.begin(false)
 	var m metaPage
 	if err == nil {
-		defer func() { _ = guard(tx.Rollback) }()
+		defer l.end(tx)
 		m, err = l.metaOf(uint64(tx.ID()))
 	}
 	l.commitMu.Unlock()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // get returns the payload of a value. It is an error, a [*CorruptError], if
@@ -187,7 +189,18 @@ func (l *Ledger) loadPairs(t *tree) error {
 	if err == nil {
 		err = wantValues(bucketPairs, len(l.pairs), l.last.pairs)
 	}
+	l.linkPairs()
 	return err
+}
+
+// linkPairs tells each pair which generation came before it: ids ascend.
+func (l *Ledger) linkPairs() {
+	last := make(map[partition]PairID, len(l.pairs))
+	for _, id := range slices.Sorted(maps.Keys(l.pairs)) {
+		p := l.pairs[id]
+		source := partition{p.SourceTopic, p.Partition}
+		p.previous, last[source] = last[source], id
+	}
 }
 
 // newPair returns a pair without entries.

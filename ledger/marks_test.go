@@ -232,6 +232,9 @@ func TestCutOfAccepted(t *testing.T) {
 	}
 	// Bad below 13: 10, 11, 12, of which 11 and 12 are accepted.
 	mustMark(t, l, id, "[11, 15) long ada 5; unaccepted 1")
+	if err := l.Accept(id, Acceptance{Range: Range{12, 14}, Reason: "x"}); !breaks(lawAccepted)(err) {
+		t.Errorf("accepted beyond the cut: %v", err)
+	}
 	mustAccept(t, l, id, Range{12, 13}, "split")
 	mustMark(t, l, id, "[11, 12) long ada 5; [12, 13) split ada 5; [13, 15) long ada 5; unaccepted 1")
 	// The generation that follows has to start at the cut, whenever it is opened.

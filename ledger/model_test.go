@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ type modelPair struct {
 	producers      []Producer
 	state          State
 	appended       int64
+	marks          modelMarks
 
 	// What a crash leaves.
 	durableSource, durableTarget int
@@ -57,11 +59,13 @@ func (m *modelPair) committed() Position {
 
 func (m *modelPair) makeDurable() {
 	m.durableSource, m.durableTarget, m.durableAppended = len(m.source), len(m.target), m.appended
+	m.marks.durable = maps.Clone(m.marks.doubts)
 }
 
 // crash takes back what was not committed.
 func (m *modelPair) crash() {
 	m.source, m.target, m.appended = m.source[:m.durableSource], m.target[:m.durableTarget], m.durableAppended
+	m.marks.doubts = maps.Clone(m.marks.durable)
 }
 
 // A world is a ledger file and what it has to say.
@@ -95,8 +99,14 @@ func (w *world) step() {
 	switch n := w.rand.IntN(100); {
 	case n < 60:
 		w.append()
-	case n < 80:
+	case n < 73:
 		w.commit()
+	case n < 76:
+		w.accept()
+	case n < 79:
+		w.doubt()
+	case n < 80:
+		w.cutPair()
 	case n < 84:
 		w.setState()
 	case n < 86:
@@ -132,6 +142,9 @@ func (w *world) openPairs() {
 	if closed := w.reopenable(); closed != nil {
 		p := closed.info
 		p.ID, p.Generation, p.Closed = 0, 0, nil
+		if closed.marks.cut != nil {
+			p.ScopeStart = closed.marks.cut.Source
+		}
 		pairs = append(pairs, p)
 	}
 	ids, err := w.l.OpenPairs(pairs)
@@ -146,7 +159,7 @@ func (w *world) openPairs() {
 
 // opened adds a pair as it was opened.
 func (w *world) opened(id PairID, p Pair) {
-	m := &modelPair{id: id, info: p, producers: []Producer{p.Producer}, state: unknownState()}
+	m := &modelPair{id: id, info: p, producers: []Producer{p.Producer}, state: unknownState(), marks: newModelMarks()}
 	for range p.ScopeStart {
 		m.source = append(m.source, modelOffset{tile: BeforeStart, partnerEnd: m.info.TargetBase})
 	}
@@ -238,11 +251,15 @@ func (w *world) compareCopy() {
 func (w *world) setState() {
 	m := w.pick()
 	s := State{LogStart: int64(w.rand.IntN(5)), LastStable: 10 + int64(w.rand.IntN(5)),
-		HighWatermark: 20 + int64(w.rand.IntN(5)), SeenMillis: startMillis, CompactSeen: w.rand.IntN(2) == 0}
+		HighWatermark: 20 + int64(w.rand.IntN(5)), SeenMillis: startMillis, CaughtUpMillis: w.rand.Int64N(2) * startMillis,
+		CompactSeen: w.rand.IntN(2) == 0}
 	if err := w.l.SetState(m.id, s); (err != nil) != m.closed {
 		w.t.Fatalf("SetState of a pair that is closed (%t): %v", m.closed, err)
 	} else if err == nil {
 		s.CompactSeen = s.CompactSeen || m.state.CompactSeen
+		if s.CaughtUpMillis == 0 {
+			s.CaughtUpMillis = m.state.CaughtUpMillis
+		}
 		m.state = s
 	}
 }
@@ -393,6 +410,7 @@ func (w *world) compareBooks(l *Ledger) {
 			w.t.Fatalf("pair %d: closed = %v, want %t", m.id, info.Closed, m.closed)
 		}
 		w.compareTotals(l, m)
+		w.compareMarks(l, m)
 		w.compareFind(l, m)
 		w.compareEntries(l, m)
 	}

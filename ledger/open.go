@@ -217,7 +217,7 @@ func (l *Ledger) inspect() error {
 		return err
 	}
 	m := newest(metas)
-	l.pageSize = m.pageSize
+	l.pageSize, l.size, l.txid = m.pageSize, info.Size(), m.txid
 	if l.readOnly {
 		return nil
 	}

@@ -16,6 +16,7 @@ type partition struct {
 type openings struct {
 	sources, targets map[partition]bool  // that have an open pair
 	generations      map[partition]int32 // last one of each source partition
+	last             map[partition]PairID
 	cuts             map[partition]int64 // source offset where that was cut off, if it was
 }
 
@@ -38,12 +39,13 @@ func (l *Ledger) OpenPairs(pairs []Pair) ([]PairID, error) {
 	opened := make([]*pair, 0, len(pairs))
 	ids := make([]PairID, 0, len(pairs))
 	for i, p := range pairs {
+		previous := known.last[partition{p.SourceTopic, p.Partition}]
 		if err := known.admit(&p); err != nil {
 			return nil, fmt.Errorf("ledger: open %s-%d to %s-%d: %w", p.SourceTopic, p.Partition, p.TargetTopic, p.Partition, err)
 		}
 		p.ID = next + PairID(i)
 		ids = append(ids, p.ID)
-		opened = append(opened, openPair(p))
+		opened = append(opened, openPair(p, previous))
 	}
 	if err := l.commit(task{open: opened}); err != nil {
 		return nil, err
@@ -69,6 +71,7 @@ func newOpenings() *openings {
 		sources:     make(map[partition]bool),
 		targets:     make(map[partition]bool),
 		generations: make(map[partition]int32),
+		last:        make(map[partition]PairID),
 		cuts:        make(map[partition]int64),
 	}
 }
@@ -76,7 +79,7 @@ func newOpenings() *openings {
 func (o *openings) add(p *Pair) {
 	source, target := partition{p.SourceTopic, p.Partition}, partition{p.TargetTopic, p.Partition}
 	if p.Generation >= o.generations[source] {
-		o.generations[source] = p.Generation
+		o.generations[source], o.last[source] = p.Generation, p.ID
 		o.closed(source, p.Closed)
 	}
 	if p.Closed == nil {
@@ -152,8 +155,9 @@ func pairFault(p *Pair) string {
 }
 
 // openPair returns a pair with its before_start tile queued.
-func openPair(info Pair) *pair {
+func openPair(info Pair, previous PairID) *pair {
 	p := newPair(&pairRecord{Pair: info, producers: []Producer{info.Producer}})
+	p.previous = previous
 	if info.ScopeStart > 0 {
 		p.end.source, p.scopeEnd = info.ScopeStart, info.ScopeStart
 		p.queue = []Entry{{
@@ -235,7 +239,7 @@ func (l *Ledger) Reopen(id PairID, closing Closing, next Pair) (PairID, error) {
 		return 0, fmt.Errorf("ledger: open %s-%d to %s-%d: %w", next.SourceTopic, next.Partition, next.TargetTopic, next.Partition, err)
 	}
 	next.ID = number
-	t.open = []*pair{openPair(next)}
+	t.open = []*pair{openPair(next, id)}
 	if err := l.commit(t); err != nil {
 		return 0, err
 	}

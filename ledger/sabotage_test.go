@@ -21,6 +21,8 @@ import (
 //	pair 3  pay-0, one of everything
 //	pair 4  audit-0, in the journal only
 //	pair 5  orders-0, generation 2
+//	pair 6  cut-0, closed with a cut, with acceptances and doubts
+//	pair 7  cut-0, generation 2
 //
 // Beside the pairs it has what goodTopics, goodMade, goodOrders and goodStops
 // say.
@@ -52,6 +54,7 @@ func buildGood(t testing.TB, path string) {
 	}
 	mustOpenPairs(t, l, Pair{SourceTopic: "orders", SourceTopicID: TopicID{3}, TargetTopic: "a.orders", TargetTopicID: TopicID{2}, TargetBase: 25,
 		Producer: Producer{ID: 4000, Epoch: 1}})
+	mustCutOff(t, l)
 	for id := PairID(2); id <= 5; id++ {
 		mustAppend(t, l, id, copiedEntry(l.End(id), 3))
 		mustSetState(t, l, id, State{LogStart: 1, LastStable: 700, HighWatermark: 700, SeenMillis: startMillis})
@@ -69,6 +72,35 @@ func buildGood(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	compactFile(t, building, path)
+}
+
+// mustCutOff makes pairs 6 and 7. The books of pair 6: copied [0, 10), lost
+// [10, 15), copied [15, 18), compacted [18, 20), lost [20, 24), cut off at 19.
+func mustCutOff(t testing.TB, l *Ledger) {
+	t.Helper()
+	mustOpenPairs(t, l, Pair{SourceTopic: "cut", TargetTopic: "a.cut", Producer: Producer{ID: 4004}})
+	mustAppend(t, l, 6, copiedEntry(l.End(6), 10))
+	mustAppend(t, l, 6, sourceEntry(Lost, l.End(6), 5))
+	mustAppend(t, l, 6, copiedEntry(l.End(6), 3))
+	mustAppend(t, l, 6, sourceEntry(Compacted, l.End(6), 2))
+	mustAppend(t, l, 6, sourceEntry(Lost, l.End(6), 4))
+	for _, r := range []Range{{2, 5}, {18, 20}} {
+		if err := l.SetDoubt(6, Doubt{Range: r, AtMillis: startMillis}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustSetState(t, l, 6, State{LogStart: 1, LastStable: 24, HighWatermark: 24, SeenMillis: startMillis, CaughtUpMillis: startMillis - 5})
+	for _, a := range []Acceptance{{Range{10, 12}, "expired", "ada", startMillis}, {Range{18, 22}, "known", "", startMillis}} {
+		if err := l.Accept(6, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := l.Reopen(6, Closing{Reason: "target_lost_records", AtMillis: startMillis, Cut: &Cut{19, 13}},
+		Pair{SourceTopic: "cut", TargetTopic: "a.cut", ScopeStart: 19, TargetBase: 13, Producer: Producer{ID: 4004, Epoch: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustSetState(t, l, 7, State{LogStart: 1, LastStable: 24, HighWatermark: 24, SeenMillis: startMillis, CaughtUpMillis: startMillis})
 }
 
 func goodTopics() []SeenTopic {
@@ -359,7 +391,7 @@ func sabotages() []sabotage {
 	}
 	all = append(all, valueSabotages()...)
 	all = append(append(all, bookSabotages()...), pairSabotages()...)
-	return append(all, flowSabotages()...)
+	return append(append(all, flowSabotages()...), markSabotages()...)
 }
 
 // rootOf returns the page of the list of buckets.

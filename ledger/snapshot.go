@@ -75,8 +75,11 @@ func (l *Ledger) copyTo(ctx context.Context, path string, mode os.FileMode) (sum
 			return err
 		})
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx) // bbolt keeps no more than its text
+	case errors.Is(err, io.EOF):
+		err = metaError(0, "speaks of pages that lie behind the end of the file")
 	}
 	if err == nil {
 		err = buffer.Flush()
@@ -85,7 +88,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, mode os.FileMode) (sum
 		err = f.Sync()
 	}
 	hash.Sum(sum[:0])
-	return sum, errors.Join(err, f.Close())
+	return sum, errors.Join(l.located(err), f.Close())
 }
 
 // An interruptible writer fails when its context has ended.
@@ -113,8 +116,9 @@ func SnapshotFile(ctx context.Context, from, to string) (sum [32]byte, err error
 }
 
 // OpenCopy opens a private copy of a ledger file for reading. The file itself
-// is locked only while it is copied; Close removes the copy, which is in the
-// directory for temporary files. Errors are those of [Open], or say that there
+// is locked only while it is copied. The copy is in the directory for temporary
+// files, without a name, and cannot be the origin of a [Ledger.Snapshot]; after
+// Close it is gone. Errors are those of [Open], or say that there
 // is no room for the copy; these are never fs.ErrNotExist.
 func OpenCopy(path string, o Options) (*Ledger, error) {
 	o.ReadOnly = true
@@ -137,6 +141,10 @@ func OpenCopy(path string, o Options) (*Ledger, error) {
 		return nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	l.path = path
-	l.cleanup = func() error { return os.RemoveAll(directory) }
+	// Without a name nothing is left behind, however this process ends. Where
+	// open files must keep theirs, Close removes it.
+	if os.RemoveAll(directory) != nil {
+		l.cleanup = func() error { return os.RemoveAll(directory) }
+	}
 	return l, nil
 }

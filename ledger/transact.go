@@ -14,7 +14,10 @@ func (l *Ledger) transact(c *commit) error {
 	var tx *bbolt.Tx
 	var txid uint64
 	err := guard(func() (err error) {
-		if tx, err = l.db.Begin(true); err != nil {
+		if err := l.inPlace(); err != nil {
+			return err
+		}
+		if tx, err = l.begin(true); err != nil {
 			return err
 		}
 		txid = uint64(tx.ID())
@@ -24,16 +27,19 @@ func (l *Ledger) transact(c *commit) error {
 		return tx.Commit()
 	})
 	if err == nil {
+		l.txid = txid
 		return nil
 	}
 	err = l.located(err)
-	abandoned := tx != nil && !rollback(tx)
+	abandoned := tx != nil && !rollback(tx) || l.isAbandoned()
 	if abandoned || l.uncertain(err, txid) {
-		l.mu.Lock()
-		l.broken, l.abandoned = fmt.Errorf("ledger %s: must be opened again after: %w", l.path, err), abandoned
-		l.mu.Unlock()
+		_ = l.breakFor(err, abandoned)
 	}
 	return err
+}
+
+func mustReopen(path string, err error) error {
+	return fmt.Errorf("ledger %s: must be opened again after: %w", path, err)
 }
 
 // rollback ends a transaction that may have ended already. It reports false if

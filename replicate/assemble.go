@@ -62,6 +62,7 @@ type assembler struct {
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
+	booksOnly          bool  // units get no batch: nothing will be sent
 
 	// logStart asks the source for its log start offset: a gap that nothing
 	// explains may be a deletion that the fetch response did not know yet.
@@ -298,7 +299,9 @@ func (a *assembler) pass(c *chunk, h recordbatch.Header, batch, body []byte) err
 		a.pos = h.BaseOffset
 		return a.corrupt(err)
 	}
-	u.batch, u.pin = batch, c.pin.retain()
+	if !a.booksOnly {
+		u.batch, u.pin = batch, c.pin.retain()
+	}
 	a.pos = h.NextOffset()
 	c.at += h.Size()
 	a.emit(u)
@@ -389,6 +392,7 @@ func (a *assembler) flush(c *chunk) {
 			a.emit(&unit{entry: ledger.Entry{Tile: g.Tile, Source: g.Range, LeaderEpoch: -1}})
 		}
 		return
+	case a.booksOnly:
 	case j.raw != nil:
 		j.unit.batch, j.unit.pin = j.raw, c.pin.retain()
 	default:

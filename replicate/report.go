@@ -153,6 +153,7 @@ func (f *Flow) summarize() Summary {
 	for _, p := range partitions {
 		f.addTo(&s, p)
 	}
+	f.addMarks(&s, partitions)
 	slices.SortFunc(s.Stopped, func(a, b Stopped) int {
 		return topicPartition{a.Topic, a.Partition}.compare(topicPartition{b.Topic, b.Partition})
 	})
@@ -176,15 +177,24 @@ func (f *Flow) addTo(s *Summary, p *partition) {
 		s.Waiting = append(s.Waiting, *p.waiting)
 		s.BehindOpenTransaction += p.waiting.Behind
 	}
-	open := f.ledger.Unaccepted(p.pair.ID)
-	s.BadTiles += open
-	s.AcceptedTiles -= open
-	for tile, n := range f.ledger.Totals(p.pair.ID).Tiles {
-		if ledger.Tile(tile).Bad() {
-			s.AcceptedTiles += n
-		}
+}
+
+// addMarks adds what is bad or in doubt in the books of partitions, of all their
+// generations: a new one makes nothing good that an earlier one has lost.
+func (f *Flow) addMarks(s *Summary, partitions []*partition) {
+	inScope := map[topicPartition]bool{}
+	for _, p := range partitions {
+		inScope[p.source] = true
 	}
-	for _, d := range f.ledger.UnacceptedDoubts(p.pair.ID) {
-		s.Doubts = append(s.Doubts, Doubt{p.source.topic, p.source.partition, d.Range, d.Kind})
+	for _, pair := range f.ledger.Pairs() {
+		tp := topicPartition{pair.SourceTopic, pair.Partition}
+		if !inScope[tp] {
+			continue
+		}
+		s.BadTiles += f.ledger.Unaccepted(pair.ID)
+		s.AcceptedTiles += f.ledger.Accepted(pair.ID)
+		for _, d := range f.ledger.UnacceptedDoubts(pair.ID) {
+			s.Doubts = append(s.Doubts, Doubt{tp.topic, tp.partition, d.Range, d.Kind})
+		}
 	}
 }

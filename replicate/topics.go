@@ -134,7 +134,7 @@ func (f *Flow) inspect(topics []*topic) error {
 	return nil
 }
 
-const strangersHint = "restore the flow's ledger from a snapshot if there is one; only if the target's records are not copies of the source's, name the topic in --append"
+const strangersHint = "restore the flow's ledger from a snapshot; if there is none, make it anew with `apograph attach`; and only if the target's records are not copies of the source's, name the topic in --append"
 
 // refuseStrangers finds topics whose target holds records that the ledger does
 // not know. With a new ledger nothing at all is begun; with an existing one

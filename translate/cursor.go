@@ -30,18 +30,26 @@ type cursor struct {
 	near  int            // how many offsets in a row were near but not in block
 }
 
-func sourceCursor(b Books) *cursor {
+func sourceCursor(l *ledger.Ledger, line lineage) *cursor {
 	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) { return b.Ledger.FindSource(b.Pair, offset) },
-		read: func(from int64) iter.Seq2[ledger.Entry, error] { return b.Ledger.Entries(b.Pair, from) },
+		find: func(offset int64) (ledger.Entry, error) {
+			return line.find(line.bySource(offset), offset, l.FindSource)
+		},
+		read: func(from int64) iter.Seq2[ledger.Entry, error] {
+			return line.read(line.bySource(from), from, l.Entries)
+		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Source },
 	}
 }
 
-func targetCursor(b Books) *cursor {
+func targetCursor(l *ledger.Ledger, line lineage) *cursor {
 	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) { return b.Ledger.FindTarget(b.Pair, offset) },
-		read: func(from int64) iter.Seq2[ledger.Entry, error] { return b.Ledger.EntriesFromTarget(b.Pair, from) },
+		find: func(offset int64) (ledger.Entry, error) {
+			return line.find(line.byTarget(offset), offset, l.FindTarget)
+		},
+		read: func(from int64) iter.Seq2[ledger.Entry, error] {
+			return line.read(line.byTarget(from), from, l.EntriesFromTarget)
+		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Target },
 	}
 }

@@ -19,6 +19,7 @@ type history struct {
 	scope, base int64
 	steps       []step
 	earlier     *history // the closed generation before it; nil if there is none
+	cuts        []int    // steps in which the target was cut off, ascending; see cutIn
 
 	source []sourcePlace // by source offset
 	target []int64       // by target offset less base: the source offset; -1 for a note
@@ -129,6 +130,7 @@ func decode(numbers []uint32) *history {
 		return newHistory(0, 0)
 	}
 	h := newHistory(int64(numbers[0]%5), int64(numbers[0]/5%4))
+	cuts := numbers[0]/60%2 == 0
 	if numbers[0]/20%3 == 0 {
 		h.earlier = decode(numbers[1+len(numbers)/2:])
 	}
@@ -151,6 +153,9 @@ func decode(numbers []uint32) *history {
 		}
 		if rest/32%8 == 0 {
 			h.commit()
+		}
+		if rest/256%9 == 0 && cuts {
+			h.cuts = append(h.cuts, len(h.steps)-1)
 		}
 	}
 	return h
@@ -226,8 +231,17 @@ func (h *history) book(l *ledger.Ledger, partition int32) (translate.Books, erro
 	if err != nil {
 		return translate.Books{}, err
 	}
-	for _, s := range h.steps {
-		if err := l.Append(ids[0], s.entry); err != nil {
+	books := translate.Books{Ledger: l, Pair: ids[0]}
+	cuts := h.cuts
+	for i, s := range h.steps {
+		if len(cuts) > 0 && cuts[0] == i {
+			cuts = cuts[1:]
+			if books.Pair, err = h.cutIn(books, i, partition); err != nil {
+				return translate.Books{}, err
+			}
+			_, s.entry = halves(&s.entry)
+		}
+		if err := l.Append(books.Pair, s.entry); err != nil {
 			return translate.Books{}, err
 		}
 		if !s.commit {
@@ -237,7 +251,43 @@ func (h *history) book(l *ledger.Ledger, partition int32) (translate.Books, erro
 			return translate.Books{}, err
 		}
 	}
-	return translate.Books{Ledger: l, Pair: ids[0]}, l.Commit()
+	return books, l.Commit()
+}
+
+// cutIn books a step and some more, of which the target loses the end, from the
+// middle of the step on, and opens the generation that copies it again: what
+// comes before is in the one generation, and what comes behind in the other. It
+// makes no difference to what an offset translates to.
+func (h *history) cutIn(books translate.Books, at int, partition int32) (ledger.PairID, error) {
+	for i := at; i < min(at+1+at%3, len(h.steps)); i++ {
+		if err := books.Ledger.Append(books.Pair, h.steps[i].entry); err != nil {
+			return 0, err
+		}
+	}
+	_, rest := halves(&h.steps[at].entry)
+	next := h.orders(partition)
+	next.ScopeStart, next.TargetBase = rest.Source.Start, rest.Target.Start
+	cut := &ledger.Cut{Source: next.ScopeStart, Target: next.TargetBase}
+	return books.Ledger.Reopen(books.Pair, ledger.Closing{Reason: "target_lost_records", Cut: cut}, next)
+}
+
+// halves cuts an entry in two, of which the second is not empty: a copied one in
+// front of a record.
+func halves(e *ledger.Entry) (front, back ledger.Entry) {
+	front, back = *e, *e
+	back.Source.Start = e.Source.End - (e.Source.Len()+1)/2
+	back.Target.Start = e.Target.End - (e.Target.Len()+1)/2
+	if e.Tile != ledger.Copied {
+		return front, back
+	}
+	source := e.SourceOf(back.Target.Start)
+	back.Source.Start, back.Gaps = source, nil
+	for _, g := range e.Gaps {
+		if g.Range.Start > source {
+			back.Gaps = append(back.Gaps, g)
+		}
+	}
+	return front, back
 }
 
 func (h *history) mustBook(t testing.TB, l *ledger.Ledger, partition int32) translate.Books {

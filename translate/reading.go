@@ -6,11 +6,12 @@ import (
 	"apograph/ledger"
 )
 
-// A reading answers questions to the books of one pair as they were at one
-// commit. Questions in ascending order are answered fastest. One goroutine uses
+// A reading answers questions to the books of one pair, with those of the
+// generations that it goes on from, as they were at one commit. Questions in ascending order are answered fastest. One goroutine uses
 // it.
 type reading struct {
 	pair ledger.Pair
+	line lineage
 	end  ledger.Position // of both books; later commits change nothing before it
 
 	source *cursor // on the entry of the offset that is asked for
@@ -40,12 +41,14 @@ func open(b Books) (s *reading, why string) {
 	case pair.Closed != nil:
 		return nil, closedDetail(&pair)
 	}
+	line := lineageOf(b.Ledger, pair)
 	return &reading{
 		pair:   pair,
+		line:   line,
 		end:    b.Ledger.Committed(b.Pair),
-		source: sourceCursor(b),
-		ahead:  sourceCursor(b),
-		target: targetCursor(b),
+		source: sourceCursor(b.Ledger, line),
+		ahead:  sourceCursor(b.Ledger, line),
+		target: targetCursor(b.Ledger, line),
 	}, ""
 }
 
@@ -83,8 +86,8 @@ func (s *reading) forward(offset int64) (Result, error) {
 	}
 	switch {
 	case e.Tile == ledger.BeforeStart:
-		r.Status, r.Distance = BeforeStart, s.pair.ScopeStart-offset
-		r.Detail = fmt.Sprintf("the scope starts at source offset %d", s.pair.ScopeStart)
+		r.Status, r.Distance = BeforeStart, s.line[0].ScopeStart-offset
+		r.Detail = fmt.Sprintf("the scope starts at source offset %d", s.line[0].ScopeStart)
 	case e.Tile.Bad():
 		if err := s.lost(&r, e); err != nil {
 			return Result{}, err
@@ -144,7 +147,7 @@ func (s *reading) reverse(offset int64) (Result, error) {
 		r.Status, r.Distance, r.Detail = pastEnd("target", s.end.Target, offset)
 		return r, nil
 	}
-	from := max(offset, s.pair.TargetBase)
+	from := max(offset, s.line[0].TargetBase)
 	next, found, err := s.copiedFrom(from)
 	if err != nil {
 		return Result{}, err
@@ -153,9 +156,9 @@ func (s *reading) reverse(offset int64) (Result, error) {
 	if found {
 		r.Status, r.SourceOffset = Exact, next.SourceOf(from)
 	}
-	if offset < s.pair.TargetBase {
-		r.Status, r.Distance = BeforeStart, s.pair.TargetBase-offset
-		r.Detail = fmt.Sprintf("the target book starts at offset %d", s.pair.TargetBase)
+	if offset < s.line[0].TargetBase {
+		r.Status, r.Distance = BeforeStart, s.line[0].TargetBase-offset
+		r.Detail = fmt.Sprintf("the target book starts at offset %d", s.line[0].TargetBase)
 	}
 	r.Detail += nothingBehind(r.Status, found)
 	return r, nil

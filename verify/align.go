@@ -257,7 +257,7 @@ func (w *window) run(have, n int) bool {
 // records of a whole unit; ok is false if that cannot be told.
 func (w *window) holds(u *unit, have int) (holds, ok bool) {
 	n := len(u.slots)
-	if u.done > 0 || have+n > len(w.have) {
+	if u.torn || u.done > 0 || have+n > len(w.have) {
 		return false, false
 	}
 	whole, before := w.prefix(u.entry.TimestampsReplaced, have+n), w.prefix(u.entry.TimestampsReplaced, have)

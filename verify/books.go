@@ -16,18 +16,28 @@ type books struct {
 	end    ledger.Position
 	totals ledger.Totals
 
+	accepted []ledger.Acceptance
+	doubts   []ledger.Doubt
+
+	cut  *ledger.Cut // the books end there, although the ledger has more; nil: they do not
+	torn int64       // source offset of the copied entry that the cut tears; -1: none
+
 	replaced bool // an entry has TimestampsReplaced
 }
 
-func openBooks(l *ledger.Ledger, pair ledger.Pair) *books {
-	return &books{ledger: l, pair: pair, state: l.State(pair.ID), end: l.Committed(pair.ID), totals: l.Totals(pair.ID)}
+func openBooks(l *ledger.Ledger, pair ledger.Pair) (*books, error) {
+	b := &books{
+		ledger: l, pair: pair, state: l.State(pair.ID), end: l.Committed(pair.ID), totals: l.Totals(pair.ID),
+		accepted: l.Acceptances(pair.ID), doubts: l.Doubts(pair.ID),
+	}
+	return b, b.cutAt()
 }
 
 // survey reads all entries once: it reports the tiles that are bad, or that the
 // ledger names, and fills in what the entries sum up to. The totals that the
 // ledger keeps must agree.
 func (b *books) survey(f *findings, p *planner) error {
-	var seen ledger.Totals
+	var seen, within ledger.Totals
 	for e, err := range b.ledger.Entries(b.pair.ID, 0) {
 		if err != nil {
 			return err
@@ -37,7 +47,13 @@ func (b *books) survey(f *findings, p *planner) error {
 		for run := range e.Runs() {
 			seen.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
 		}
-		report(f, &e)
+		if !b.clip(&e) {
+			continue
+		}
+		for run := range e.Runs() {
+			within.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
+		}
+		b.report(f, &e)
 		p.add(&e)
 	}
 	if seen.Tiles != b.totals.Tiles || seen.Entries != b.totals.Entries {
@@ -46,18 +62,20 @@ func (b *books) survey(f *findings, p *planner) error {
 			Detail: fmt.Sprintf("the entries are %v, the totals say %v", seen, b.totals),
 		}
 	}
+	b.totals = within
+	b.doubt(f)
 	return nil
 }
 
-// report reports an entry that is a finding in itself. Tiles that a person has
-// accepted will be reported here as well, and be no fault.
-func report(f *findings, e *ledger.Entry) {
-	source, target := rangeOf(e.Source), rangeOf(e.Target)
+// report reports an entry that is a finding in itself.
+func (b *books) report(f *findings, e *ledger.Entry) {
+	target := rangeOf(e.Target)
 	switch e.Tile {
 	case ledger.Lost:
-		f.add(Finding{Kind: Lost, Fault: true, Source: source, Target: target, Reason: Reason(e.Cause.String()), Detail: lostDetail(e)})
+		b.bad(f, e, Finding{Kind: Lost, Target: target, Reason: Reason(e.Cause.String()), Detail: lostDetail(e)})
 	case ledger.Unexplained:
-		f.fault(Unexplained, source, target, "the book has no record at these source offsets and knows no cause%s", because(e.Reason))
+		b.bad(f, e, Finding{Kind: Unexplained, Target: target,
+			Detail: "the book has no record at these source offsets and knows no cause" + because(e.Reason)})
 	case ledger.Duplicate:
 		f.note(Duplicate, NoReason, rangeOf(e.Origin), target, "named by the ledger: second physical copy of source offsets %v%s", e.Origin, because(e.Reason))
 	}

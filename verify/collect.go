@@ -97,8 +97,10 @@ func (r *Report) summarize() {
 		switch {
 		case p.Verdict == Faults:
 			r.Verdict = Faults
-		case p.Verdict == Inconclusive && r.Verdict == Complete:
+		case p.Verdict == Inconclusive && r.Verdict != Faults:
 			r.Verdict = Inconclusive
+		case p.Verdict == CompleteWithAcceptedLosses && r.Verdict == Complete:
+			r.Verdict = CompleteWithAcceptedLosses
 		}
 	}
 	r.Summary.Partitions = len(seen)

@@ -184,7 +184,7 @@ func (c *comparer) pairUp(u *unit, items []item) (used int, ok bool) {
 // must; where the source says something else it may be the source that has
 // changed.
 func (c *comparer) plausible(u *unit, different bool) bool {
-	if u.note() || !different && (u.done > 0 || !u.unknown()) {
+	if u.note() || !different && (u.torn || u.done > 0 || !u.unknown()) {
 		return true
 	}
 	d := u.digests()

@@ -96,7 +96,7 @@ type runLength struct {
 
 // places returns where, by the digest, the records of a whole unit stand.
 func (w *window) places(u *unit) []int32 {
-	if u.done > 0 {
+	if u.torn || u.done > 0 {
 		return nil
 	}
 	key := runLength{len(u.slots), u.entry.TimestampsReplaced}

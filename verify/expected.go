@@ -24,7 +24,7 @@ type expectation struct {
 }
 
 func newExpectation(b *books, p part, source *sourceView) *expectation {
-	pull, stop := iter.Pull2(b.ledger.Entries(b.pair.ID, p.lead.source))
+	pull, stop := iter.Pull2(b.entries(p.lead.source))
 	return &expectation{books: b, part: p, source: source, pull: pull, stop: stop}
 }
 
@@ -43,7 +43,9 @@ func (e *expectation) next() (*unit, error) {
 		case e.part.behind(&entry):
 			return nil, nil
 		case entry.Tile == ledger.Copied:
-			return e.copiedUnit(entry), nil
+			if u := e.copiedUnit(entry); len(u.slots) > 0 {
+				return u, nil
+			}
 		case entry.Tile.AdvancesTarget():
 			return e.noteUnit(entry), nil
 		default:
@@ -65,6 +67,7 @@ func (e *expectation) copiedUnit(entry ledger.Entry) *unit {
 			u.slots = append(u.slots, s)
 		}
 	}
+	e.tear(u)
 	return u
 }
 

@@ -31,10 +31,11 @@ const (
 	// names it.
 	Duplicate Kind = "duplicate"
 
-	// Lost: the book has a tile of this name, bad for ever. Fault.
+	// Lost: the book has a tile of this name, bad for ever. A fault, unless
+	// somebody has accepted it; so is Unexplained.
 	Lost Kind = "lost"
 
-	// Unexplained: the book has a tile of this name, bad for ever. Fault.
+	// Unexplained: the book has a tile of this name, bad for ever.
 	Unexplained Kind = "unexplained"
 
 	// Diverged: the source does not hold what was copied, and no retention or
@@ -53,13 +54,14 @@ const (
 	// them; the next copier adopts them. No fault.
 	Unbooked Kind = "unbooked"
 
-	// StaleKeysPossible: a tombstone was compacted away before it was copied, so
-	// that the target may still show the key. No fault.
+	// StaleKeysPossible: a tombstone was compacted away before it was copied, or
+	// may have been, so that the target may still show the key. No fault.
 	StaleKeysPossible Kind = "stale_keys_possible"
 )
 
 // Fault reports whether a finding of this kind is proof of a fault. Of
-// duplicates only those that the ledger names are none.
+// duplicates only those that the ledger names are none, of bad tiles only those
+// that somebody has accepted.
 func (k Kind) Fault() bool {
 	switch k {
 	case NotVerified, NotCopiedYet, Unbooked, StaleKeysPossible:
@@ -141,6 +143,10 @@ type Finding struct {
 	Source *Range `json:"source_offsets"`
 	Target *Range `json:"target_offsets"`
 
+	// Accepted says who accepts a bad tile, or a doubt, which then is no fault
+	// and leaves nothing open; nil if nobody does.
+	Accepted *Accepted `json:"accepted,omitempty"`
+
 	Reason Reason `json:"reason"`
 	Detail string `json:"detail"` // one line for a person; not for parsing
 }
@@ -157,6 +163,7 @@ type findings struct {
 	sawFault       bool
 	unread         bool // something could not be read that may be read another time, or never
 	open           bool // something is found that leaves a part unproven
+	accepted       bool // something is found that somebody has accepted
 }
 
 // add takes a finding. It becomes a part of the one before it if it continues
@@ -166,6 +173,8 @@ func (f *findings) add(found Finding) {
 	list := &f.others
 	if found.Fault {
 		list, f.sawFault = &f.faults, true
+	} else if found.Accepted != nil {
+		f.accepted = true
 	} else if found.Kind != Duplicate {
 		f.open = true
 		f.unread = f.unread || found.Kind == NotVerified && found.Reason != Compaction
@@ -212,7 +221,7 @@ func (f *findings) note(kind Kind, reason Reason, source, target *Range, format 
 
 // join makes g a part of f if g says the same of the offsets that follow.
 func (f *Finding) join(g *Finding) bool {
-	if f.Kind != g.Kind || f.Fault != g.Fault || f.Reason != g.Reason || f.Detail != g.Detail ||
+	if f.Kind != g.Kind || f.Fault != g.Fault || f.Reason != g.Reason || f.Detail != g.Detail || !f.Accepted.same(g.Accepted) ||
 		!follows(f.Source, g.Source) || !follows(f.Target, g.Target) {
 		return false
 	}

@@ -92,12 +92,12 @@ func (j *job) generation() int32 {
 
 // reads reports whether a cluster is read for the job.
 func (j *job) reads() bool {
-	return j.books != nil && j.books.pair.Closed == nil && j.target.known
+	return j.asks() && j.target.known && (j.books.pair.Closed == nil || j.sameLogs())
 }
 
 // followed reports whether what the target holds behind the books is compared
 // with what the source holds there. A copier that is at work will book it.
-func (j *job) followed(until Until) bool { return until == UntilSourceEnd && !j.live }
+func (j *job) followed(until Until) bool { return j.until(until) == UntilSourceEnd && !j.live }
 
 // extents returns what is to be read of each side for a part.
 func (j *job) extents(p *part, until Until) (source, target extent) {
@@ -108,14 +108,17 @@ func (j *job) extents(p *part, until Until) (source, target extent) {
 	if j.source.known && j.source.unreadable() == nil {
 		b := &j.source.bounds
 		source = extent{j.source.topicPartition, j.source.state.id, max(pair.ScopeStart, b.start, p.lead.source), b.stable}
-		if !p.last || until == UntilBook {
+		if !p.last || j.until(until) == UntilBook {
 			source.to = min(source.to, p.trail.source)
 		}
 	}
 	if j.target.unreadable() == nil {
 		b := &j.target.bounds
 		target = extent{j.target.topicPartition, j.target.state.id, max(pair.TargetBase, b.start, p.lead.target), b.end}
-		if !p.last || j.live {
+		switch {
+		case j.cutOff(): // behind it stands what the next generation has copied
+			target.to = min(target.to, p.reach(j.books.end.Target), j.books.end.Target)
+		case !p.last || j.live:
 			target.to = min(target.to, p.reach(j.books.end.Target))
 		}
 	}
@@ -177,7 +180,7 @@ func (j *job) close() error {
 
 // beyond returns how many offsets the target has behind the books.
 func (j *job) beyond() int64 {
-	if !j.target.known || j.target.unreadable() != nil {
+	if !j.target.known || j.target.unreadable() != nil || j.cutOff() {
 		return 0
 	}
 	return max(j.target.bounds.end-j.books.end.Target, 0)
@@ -212,6 +215,7 @@ func (j *job) describe() {
 
 // sourceEnd returns where the source ends for the job, and adjusts the row.
 func (j *job) sourceEnd(until Until) sourceEnd {
+	until = j.until(until)
 	b := j.books
 	e := b.seenEnd()
 	readable := j.source.known && j.source.unreadable() == nil
@@ -284,6 +288,8 @@ func (f *findings) verdict() Verdict {
 		return Faults
 	case f.open:
 		return Inconclusive
+	case f.accepted:
+		return CompleteWithAcceptedLosses
 	default:
 		return Complete
 	}

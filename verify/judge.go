@@ -38,7 +38,7 @@ func (j *judge) unit(u *unit) {
 	}
 	d := u.digests()
 	j.agree(u, d)
-	if d.mixedOK && d.mixed != u.entry.Digest && j.damaged(u, d) {
+	if d.mixedOK && !u.torn && d.mixed != u.entry.Digest && j.damaged(u, d) {
 		return
 	}
 	lost := u.unlocated && j.unlocated(u)

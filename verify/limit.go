@@ -41,7 +41,7 @@ func (r *run) pay(j *job, p *part) (mark, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	torn := true
-	for e, err := range j.books.ledger.Entries(j.books.pair.ID, p.lead.source) {
+	for e, err := range j.books.entries(p.lead.source) {
 		switch {
 		case err != nil:
 			return p.from, err

@@ -14,7 +14,7 @@ func (w *worker) compare(ctx context.Context, j *job, p part) (*judge, error) {
 	err := c.run()
 	if err == nil {
 		c.expected.source.finish()
-		if p.last && w.run.config.Until == UntilBook {
+		if p.last && w.run.config.Until == UntilBook && !j.cutOff() {
 			c.judge.behind.counts.AfterBook = c.afterBook()
 		}
 	}
@@ -89,7 +89,7 @@ func (j *job) comparer(p part, source, target *stream, until Until) *comparer {
 		},
 		judge: &judge{tally: found.in, tallies: found, renamed: renamed, sourceRenamed: view.renamed, nothing: j.nothing()},
 	}
-	if p.last && until == UntilSourceEnd {
+	if p.last && j.until(until) == UntilSourceEnd {
 		c.tail = tail{follows: true, moving: j.live, producers: j.books.ledger.Producers(pair.ID)}
 	}
 	return c

@@ -44,7 +44,7 @@ func (s *stretch) join(next *stretch) {
 // stretch sums up the entries between two marks.
 func (b *books) stretch(from, to mark) (stretch, error) {
 	s := stretch{from: from, to: from}
-	for e, err := range b.ledger.Entries(b.pair.ID, from.source) {
+	for e, err := range b.entries(from.source) {
 		switch {
 		case err != nil:
 			return s, err
@@ -94,7 +94,7 @@ func (b *books) surround(p *part, records int64) error {
 		if err != nil {
 			return err
 		}
-		p.trail = mark{e.Source.End, e.Target.End}
+		p.trail = mark{min(e.Source.End, b.end.Source), min(e.Target.End, b.end.Target)}
 	}
 	return nil
 }

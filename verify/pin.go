@@ -98,7 +98,7 @@ func (w *window) riddle(exit place) (r riddle, ok bool) {
 func (w *window) unitsBefore(n int) (units []*unit, ok bool) {
 	for i := range n {
 		u := w.want[i].unit
-		if u == nil || u.note() || u.entry.TimestampsReplaced != w.want[0].unit.entry.TimestampsReplaced {
+		if u == nil || u.torn || u.note() || u.entry.TimestampsReplaced != w.want[0].unit.entry.TimestampsReplaced {
 			return nil, false
 		}
 		if len(units) == 0 || units[len(units)-1] != u {

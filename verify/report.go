@@ -10,7 +10,8 @@ import (
 type Verdict string
 
 const (
-	// Complete: everything that was asked for is proven, and there is no fault.
+	// Complete: everything that was asked for is proven, there is no fault, and
+	// nobody had to accept anything for that.
 	Complete Verdict = "complete"
 
 	// Faults: at least one finding is a fault.
@@ -19,8 +20,9 @@ const (
 	// Inconclusive: there is no fault, but a part is not proven.
 	Inconclusive Verdict = "inconclusive"
 
-	// Accepted losses will make a fourth verdict,
-	// complete_with_accepted_losses, once a ledger can hold them.
+	// CompleteWithAcceptedLosses: there is no fault and nothing unproven but what
+	// people have accepted ([ledger.Acceptance]): bad tiles, or doubts.
+	CompleteWithAcceptedLosses Verdict = "complete_with_accepted_losses"
 )
 
 // A Report is the answer of [Run]. It marshals to a document of the schema

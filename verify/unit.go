@@ -68,6 +68,9 @@ type unit struct {
 	stands int64
 	found  bool
 
+	// torn: a cut tears the entry, and its digest says nothing of these records.
+	torn bool
+
 	// unlocated: records are absent, but of which offsets cannot be told.
 	unlocated bool
 }

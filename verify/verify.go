@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -150,7 +151,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.choosePairs()
+	if err := r.choosePairs(); err != nil {
+		return err
+	}
 	if r.target != nil {
 		if err := r.lookAtTarget(ctx); err != nil {
 			return err
@@ -214,7 +217,7 @@ func (r *run) connect(ctx context.Context) (err error) {
 }
 
 // choosePairs makes a job for each pair in scope.
-func (r *run) choosePairs() {
+func (r *run) choosePairs() error {
 	for _, pair := range r.ledger.Pairs() {
 		if why := r.scope.leavesOut(pair.SourceTopic); why != "" {
 			r.outOfScope = append(r.outOfScope, OutOfScope{pair.SourceTopic, why})
@@ -224,12 +227,22 @@ func (r *run) choosePairs() {
 		if !ok {
 			asked = -1
 		}
+		books, err := openBooks(r.ledger, pair)
+		if err != nil {
+			return err
+		}
 		r.jobs = append(r.jobs, &job{
-			books: openBooks(r.ledger, pair),
-			live:  r.live && r.config.Until == UntilSourceEnd, asked: asked,
+			books: books,
+			live:  r.live && r.config.Until == UntilSourceEnd && books.cut == nil, asked: asked,
 			findings: findings{topic: pair.SourceTopic, partition: pair.Partition, limit: r.config.MaxFindings},
 		})
 	}
+	return nil
+}
+
+// askedJobs returns the jobs about which the clusters are asked.
+func (r *run) askedJobs() []*job {
+	return slices.DeleteFunc(slices.Clone(r.jobs), func(j *job) bool { return !j.asks() })
 }
 
 // openJobs returns the jobs of pairs that are open.
@@ -240,7 +253,7 @@ func (r *run) openJobs() []*job {
 // lookAtTarget learns what the target says about the topics in scope.
 func (r *run) lookAtTarget(ctx context.Context) error {
 	names := map[string]bool{}
-	for _, j := range r.openJobs() {
+	for _, j := range r.askedJobs() {
 		names[j.books.pair.TargetTopic] = true
 	}
 	topics, err := r.target.topics(ctx, keys(names))
@@ -249,16 +262,16 @@ func (r *run) lookAtTarget(ctx context.Context) error {
 	}
 	r.target.settings(ctx, topics)
 	var tps []topicPartition
-	for _, j := range r.openJobs() {
+	for _, j := range r.askedJobs() {
 		j.target.topicPartition = topicPartition{j.books.pair.TargetTopic, j.books.pair.Partition}
 		j.target.look(topics)
 		tps = append(tps, j.target.topicPartition)
 	}
-	all, err := r.target.reachableBounds(ctx, tps)
+	all, err := r.target.reachableBounds(ctx, each(tps))
 	if err != nil {
 		return err
 	}
-	for _, j := range r.openJobs() {
+	for _, j := range r.askedJobs() {
 		j.target.bounds = all[j.target.topicPartition]
 	}
 	return nil
@@ -272,7 +285,7 @@ func (r *run) lookAtSource(ctx context.Context) error {
 		return err
 	}
 	absent := map[string]bool{}
-	for _, j := range r.openJobs() {
+	for _, j := range r.askedJobs() {
 		if _, ok := all[j.books.pair.SourceTopic]; !ok {
 			absent[j.books.pair.SourceTopic] = true
 		}
@@ -301,11 +314,11 @@ func (r *run) lookAtSource(ctx context.Context) error {
 	for _, j := range r.jobs {
 		j.source.topicPartition = topicPartition{j.findings.topic, j.findings.partition}
 		j.source.look(inScope)
-		if j.books == nil || j.books.pair.Closed == nil {
+		if j.books == nil || j.asks() {
 			tps = append(tps, j.source.topicPartition)
 		}
 	}
-	bounds, err := r.source.reachableBounds(ctx, tps)
+	bounds, err := r.source.reachableBounds(ctx, each(tps))
 	if err != nil {
 		return err
 	}
@@ -355,6 +368,15 @@ func (r *run) askUnmatched() {
 		r.outOfScope = append(r.outOfScope, OutOfScope{text, WithoutBook})
 		r.doubtful = r.doubtful || r.source == nil
 	}
+}
+
+// each returns each partition once: a broker refuses to be asked for one twice
+// (INVALID_REQUEST of ListOffsets), and generations share theirs.
+func each(tps []topicPartition) []topicPartition {
+	slices.SortFunc(tps, func(a, b topicPartition) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	})
+	return slices.Compact(tps)
 }
 
 func keys(set map[string]bool) []string {

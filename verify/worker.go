@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -34,12 +35,20 @@ func (q *queue) next() []*job {
 	defer q.mu.Unlock()
 	share := min(len(q.jobs)/q.workers, maxGroup)
 	n := min(len(q.jobs), 1)
-	for n > 0 && n < share && q.jobs[n-1].small(q.until) && q.jobs[n].small(q.until) {
+	for n > 0 && n < share && q.jobs[n-1].small(q.until) && q.jobs[n].small(q.until) && !q.jobs[n].beside(q.jobs[:n]) {
 		n++
 	}
 	group := q.jobs[:n:n]
 	q.jobs = q.jobs[n:]
 	return group
+}
+
+// beside reports whether one of the jobs reads a partition that j reads as well:
+// a consumer reads each once at a time.
+func (j *job) beside(others []*job) bool {
+	return slices.ContainsFunc(others, func(o *job) bool {
+		return o.key() == j.key() || o.target.topicPartition == j.target.topicPartition && j.target.topic != ""
+	})
 }
 
 func (j *job) small(until Until) bool {

@@ -65,7 +65,7 @@ func hintFor(err error, path string) string {
 	case errors.As(err, &missing):
 		return "check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"
 	case errors.As(err, &locked):
-		return lockedHint(path)
+		return lockedHint(path, locked.PID)
 	case errors.As(err, &unknown):
 		return "use the version of apograph that wrote it, or a newer one"
 	case errors.As(err, &corrupt):
@@ -75,16 +75,19 @@ func hintFor(err error, path string) string {
 }
 
 // lockedHint returns what a user of a command can do about a ledger that
-// another process holds.
-func lockedHint(path string) string {
+// another process holds, and what that process is, where this can be seen.
+func lockedHint(path string, pid int) string {
+	advice := "stop that process, or ask a snapshot of the ledger instead"
 	switch path {
 	case "replicate":
-		return "a ledger has one replicator at a time: stop that process first"
+		advice = "a ledger has one replicator at a time: stop that process first"
 	case "ledger snapshot":
-		return "stop that process, or wait until it ends"
-	default:
-		return "stop that process, or ask a snapshot of the ledger instead"
+		advice = "stop that process, or wait until it ends"
 	}
+	if command := commandOf(pid); command != "" {
+		return fmt.Sprintf("process %d is `%s`; %s", pid, command, advice)
+	}
+	return advice
 }
 
 // errorLines returns what to tell a person about err, which ended the command

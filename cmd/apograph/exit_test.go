@@ -120,8 +120,8 @@ func TestErrorsAreTold(t *testing.T) {
 		{"advice for a class, once", errors.Join(&missingLedgerError{path: "f"}, &missingLedgerError{path: "g"}),
 			[]string{"end: ledger f does not exist", "end: ledger g does not exist",
 				"hint: check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"}},
-		{"advice for one that is held", &ledger.LockedError{Path: "f", PID: 7},
-			[]string{"end: ledger f is in use by process 7", "hint: stop that process, or ask a snapshot of the ledger instead"}},
+		{"advice for one that is held", &ledger.LockedError{Path: "f", PID: 1 << 30},
+			[]string{"end: ledger f is in use by process 1073741824", "hint: stop that process, or ask a snapshot of the ledger instead"}},
 		{"a secret", errors.New(`sasl.jaas.config=x required password="p w";`), []string{"end: sasl.jaas.config=[hidden]"}},
 	}
 	for _, tt := range tests {
@@ -158,6 +158,35 @@ func TestExitCodesAreOneTable(t *testing.T) {
 		for _, code := range c.exits {
 			if meanings[code] == "" || code <= exitUsage {
 				t.Errorf("%s: exit code %d has no row, or needs no mention", c.path, code)
+			}
+		}
+	}
+}
+
+// TestWhichExitCodeWins joins every set of outcomes, in both orders: the first of
+// 12, 1, 3, 5, 4 is the exit code, as the contract has it.
+func TestWhichExitCodeWins(t *testing.T) {
+	outcomes := []struct {
+		code exitCode
+		err  error
+	}{
+		{12, &ledger.CorruptError{Path: "f"}}, {1, errors.New("cluster gone")}, {3, verdict(exitFaults)}, {5, verdict(exitRefused)}, {4, verdict(exitUnproven)},
+	}
+	for set := range 1 << len(outcomes) {
+		var forward, backward error
+		want := exitCode(0)
+		for i, o := range outcomes {
+			if set>>i&1 == 0 {
+				continue
+			}
+			if want == 0 {
+				want = o.code
+			}
+			forward, backward = errors.Join(forward, o.err), errors.Join(fmt.Errorf("flow: %w", o.err), backward)
+		}
+		for _, err := range []error{forward, backward} {
+			if got := exitCodeFor(t.Context(), err); got != want {
+				t.Errorf("exitCodeFor(%v) = %d, want %d", err, got, want)
 			}
 		}
 	}

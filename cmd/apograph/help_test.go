@@ -64,8 +64,8 @@ func TestVariables(t *testing.T) {
 // TestLockedHints: advice fits the command that met the lock.
 func TestLockedHints(t *testing.T) {
 	for path, want := range map[string]bool{"replicate": false, "ledger snapshot": false, "ledger inspect": true, "verify": true} {
-		if got := strings.Contains(lockedHint(path), "ask a snapshot"); got != want {
-			t.Errorf("%s: hint %q", path, lockedHint(path))
+		if got := strings.Contains(lockedHint(path, 0), "ask a snapshot"); got != want {
+			t.Errorf("%s: hint %q", path, lockedHint(path, 0))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 // Limits of time for a process that holds a ledger.
 const (
 	helloPatience    = 3 * time.Second  // to say who it is, which needs no work
+	refusePatience   = 2 * time.Second  // the same, where the lock will tell if it does not
 	answerPatience   = 30 * time.Second // for an answer that is not a snapshot
 	snapshotPatience = 10 * time.Minute // to make a snapshot, and for each piece of it
 )

@@ -194,10 +194,15 @@ func (h *holder) snapshot(ctx context.Context, path string) (sum [32]byte, err e
 		return sum, err
 	}
 	hash := sha256.New()
-	into := io.MultiWriter(file, hash, watchdog{stalled})
-	if _, failed := io.Copy(into, response.Body); failed != nil {
-		err = h.known(callError(ctx, failed))
-	} else {
+	own := &faithful{w: file}
+	into := io.MultiWriter(own, hash, watchdog{stalled})
+	_, err = io.Copy(into, response.Body)
+	switch {
+	case own.err != nil: // it is not the holder that fails
+		err = own.err
+	case err != nil:
+		err = h.known(callError(ctx, err))
+	default:
 		err = file.Sync()
 	}
 	hash.Sum(sum[:0])
@@ -208,6 +213,18 @@ func (h *holder) snapshot(ctx context.Context, path string) (sum [32]byte, err e
 		return sum, fmt.Errorf("the snapshot was damaged on its way: its SHA-256 is %x and not %s", sum, want)
 	}
 	return sum, nil
+}
+
+// A faithful writer keeps the error that it met.
+type faithful struct {
+	w   io.Writer
+	err error
+}
+
+func (f *faithful) Write(p []byte) (n int, err error) {
+	n, err = f.w.Write(p)
+	f.err = err
+	return n, err
 }
 
 // A watchdog gives time anew with every piece that is written to it.
@@ -256,7 +273,9 @@ func syncDirectory(path string) error {
 // refuseHeld returns a [*ledger.LockedError] if a process answers for the ledger
 // at path. Others find out by the lock.
 func refuseHeld(ctx context.Context, path string) error {
-	h, err := findHolder(ctx, path)
+	asking, cancel := context.WithTimeout(ctx, refusePatience)
+	defer cancel()
+	h, err := findHolder(asking, path)
 	if h == nil {
 		var mismatch *protocolError
 		if errors.As(err, &mismatch) {

@@ -17,7 +17,7 @@ func ledgerCommand() command {
 	return command{
 		path:     "ledger",
 		summary:  "look at a ledger file, check it, copy it",
-		details:  "None of these commands needs a cluster, and none changes the ledger.",
+		details:  "None of these commands needs a cluster, and none but accept changes the ledger.",
 		examples: []string{"apograph ledger inspect orders.ledger"},
 	}
 }
@@ -108,7 +108,10 @@ type foreignFileError struct {
 	damage *ledger.CorruptError
 }
 
-func (e *foreignFileError) Error() string { return fmt.Sprintf("file %s is not a ledger", e.path) }
+func (e *foreignFileError) Error() string {
+	return fmt.Sprintf("file %s is not a ledger: %s: law %s: %s", e.path, e.damage.Key, e.damage.Law, e.damage.Detail)
+}
+
 func (e *foreignFileError) Unwrap() error { return e.damage }
 
 // Hint returns the advice that goes with the error.

@@ -53,9 +53,15 @@ func resumeCommand() command {
 			"                        they are booked as filtered, with the reason that must\n" +
 			"                        be given. START must be where the copy stands\n" +
 			"  --accept-recreated    go on with a topic that was deleted and created again\n" +
-			"  --accept-truncated    go on with a source that has lost its end\n\n" +
-			"A topic that is paused as a whole is resumed as a whole. The order is kept in\n" +
-			"the ledger; where no copier runs, the next one obeys.",
+			"  --accept-truncated    go on with a source that has lost its end\n" +
+			"  --recopy              copy again what the target has lost at its end, or all\n" +
+			"                        of a target topic that was deleted. What is missing\n" +
+			"                        in the middle cannot be put back: order would be lost\n" +
+			"  --tolerate-foreign    go on beside records that somebody else writes to the\n" +
+			"                        target; they are booked, and offsets still translate\n" +
+			"                        exactly. The next resume without it takes it back\n\n" +
+			"One of them at a time. A topic that is paused as a whole is resumed as a whole.\n" +
+			"The order is kept in the ledger; where no copier runs, the next one obeys.",
 		examples: []string{
 			"apograph resume --ledger f.ledger orders",
 			"apograph resume --ledger f.ledger orders:3 --skip 8812-8813 --reason 'larger than the target takes, ticket 42'",
@@ -67,6 +73,8 @@ func resumeCommand() command {
 			&cli.StringFlag{Name: "skip", Usage: "leave out the source offsets of a `RANGE` START-END, END excluded; needs --reason"},
 			&cli.BoolFlag{Name: "accept-recreated", Usage: "go on with a topic that was deleted and created again"},
 			&cli.BoolFlag{Name: "accept-truncated", Usage: "go on with a source partition whose log was cut"},
+			&cli.BoolFlag{Name: "recopy", Usage: "copy again what the target has lost"},
+			&cli.BoolFlag{Name: "tolerate-foreign", Usage: "go on beside records that others write to the target, and book them"},
 		},
 		exits: orderExits(),
 		run:   func(ctx context.Context, inv *invocation) error { return runOrder(ctx, inv, false) },
@@ -106,13 +114,17 @@ func orderOf(inv *invocation, pause bool) (ledger.Order, error) {
 	o := ledger.Order{
 		Paused: pause, By: userAtHost(), Reason: inv.String("reason"), AtMillis: time.Now().UnixMilli(),
 		AcceptRecreated: inv.Bool("accept-recreated"), AcceptTruncated: inv.Bool("accept-truncated"),
+		Recopy: inv.Bool("recopy"), TolerateForeign: inv.Bool("tolerate-foreign"),
 	}
-	var err error
+	err := oneDecision(inv)
+	if err != nil {
+		return o, err
+	}
 	if o.SourceTopic, o.Partition, err = askedPartition(inv.args); err != nil {
 		return o, err
 	}
 	if text := inv.String("skip"); text != "" {
-		if o.Skip, err = parseSkip(text); err != nil {
+		if o.Skip, err = parseOffsets("--skip ", text); err != nil {
 			return o, err
 		}
 		if o.Partition == wholeTopic {
@@ -122,14 +134,35 @@ func orderOf(inv *invocation, pause bool) (ledger.Order, error) {
 			return o, usagef("--skip needs --reason").withHint("it is kept with the offsets that are left out, for whoever asks later")
 		}
 	}
-	if len(o.Reason) > maxReason || strings.ContainsAny(o.Reason, "\r\n") {
-		return o, usagef("--reason is more than one line or %d bytes", maxReason)
+	return o, checkReason(o.Reason)
+}
+
+// oneDecision refuses a command line with more than one of the decisions that a
+// resumption can bring: each is about another reason to stop, and a partition
+// stops for one.
+func oneDecision(inv *invocation) error {
+	var given []string
+	for _, flag := range []string{"skip", "accept-recreated", "accept-truncated", "recopy", "tolerate-foreign"} {
+		if inv.Bool(flag) || inv.String(flag) != "" && flag == "skip" {
+			given = append(given, "--"+flag)
+		}
 	}
-	return o, nil
+	if len(given) > 1 {
+		return usagef("%s: one decision at a time", strings.Join(given, " and ")).
+			withHint("`apograph status --stopped` says what each partition stopped for")
+	}
+	return nil
 }
 
 // maxReason is how many bytes the ledger takes as a reason.
 const maxReason = 1024
+
+func checkReason(text string) error {
+	if len(text) > maxReason || strings.ContainsAny(text, "\r\n") {
+		return usagef("--reason is more than one line or %d bytes", maxReason)
+	}
+	return nil
+}
 
 // askedPartition reads TOPIC or TOPIC:PARTITION. No topic has a colon in its
 // name (Kafka's Topic.LEGAL_CHARS).
@@ -151,18 +184,18 @@ func askedPartition(args []string) (topic string, partition int32, err error) {
 	return topic, int32(n), nil
 }
 
-// parseSkip reads START-END.
-func parseSkip(text string) (ledger.Range, error) {
+// parseOffsets reads START-END. Errors begin with a prefix.
+func parseOffsets(prefix, text string) (ledger.Range, error) {
 	from, to, ok := strings.Cut(text, "-")
 	start, startErr := strconv.ParseInt(from, 10, 64)
 	end, endErr := strconv.ParseInt(to, 10, 64)
 	if !ok || startErr != nil || endErr != nil || start < 0 || end == math.MaxInt64 {
-		return ledger.Range{}, usagef("--skip %s is no range of offsets", quoteArg(text)).
-			withHint("8812-8813 is offset 8812 alone: END is the first offset that is not left out")
+		return ledger.Range{}, usagef("%s%s is no range of offsets", prefix, quoteArg(text)).
+			withHint("8812-8813 is offset 8812 alone: END is the first offset behind the range")
 	}
 	if start >= end {
-		return ledger.Range{}, usagef("--skip %s is empty", quoteArg(text)).
-			withHint("END is the first offset that is not left out: %d-%d is offset %d alone", start, start+1, start)
+		return ledger.Range{}, usagef("%s%s is empty", prefix, quoteArg(text)).
+			withHint("END is the first offset behind the range: %d-%d is offset %d alone", start, start+1, start)
 	}
 	return ledger.Range{Start: start, End: end}, nil
 }
@@ -231,6 +264,8 @@ type orderInfo struct {
 	Skip            *rangeInfo `json:"skip"`      // nil: nothing
 	AcceptRecreated bool       `json:"accept_recreated"`
 	AcceptTruncated bool       `json:"accept_truncated"`
+	Recopy          bool       `json:"recopy"`
+	TolerateForeign bool       `json:"tolerate_foreign"`
 	Reason          string     `json:"reason"`
 	By              string     `json:"by"`
 	At              instant    `json:"at"`
@@ -248,6 +283,7 @@ func newOrderReport(o ledger.Order, info ledgerInfo, l *ledger.Ledger, all []rep
 		Flow:     info.Flow, State: stateStopped, HolderPID: info.HolderPID, Ledger: info,
 		Order: orderInfo{
 			Action: "resume", Topic: o.SourceTopic, AcceptRecreated: o.AcceptRecreated, AcceptTruncated: o.AcceptTruncated,
+			Recopy: o.Recopy, TolerateForeign: o.TolerateForeign,
 			Reason: o.Reason, By: o.By, At: instantOf(o.AtMillis),
 		},
 	}
@@ -277,12 +313,15 @@ func (r *orderReport) headline() string {
 	if s := r.Order.Skip; s != nil {
 		line += fmt.Sprintf(", leaving out source offsets %d to %d", s.Start, s.End-1)
 	}
-	for _, accepted := range []struct {
+	for _, decision := range []struct {
 		is   bool
 		what string
-	}{{r.Order.AcceptRecreated, "as created again"}, {r.Order.AcceptTruncated, "as truncated"}} {
-		if accepted.is {
-			line += ", accepted " + accepted.what
+	}{
+		{r.Order.AcceptRecreated, "accepted as created again"}, {r.Order.AcceptTruncated, "accepted as truncated"},
+		{r.Order.Recopy, "copying again what the target lost"}, {r.Order.TolerateForeign, "tolerating records of others on the target"},
+	} {
+		if decision.is {
+			line += ", " + decision.what
 		}
 	}
 	if r.HolderPID != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/kafkatest"
+	"apograph/ledger"
 )
 
 // TestPauseAndResume: a paused topic stands still while others go on, the order
@@ -114,6 +115,49 @@ func TestSkip(t *testing.T) {
 	c.stop(syscall.SIGTERM)
 }
 
+// TestOrdersForTheTarget: each decision about the target is in the answer and in
+// the ledger as it was given, and no variable gives it.
+func TestOrdersForTheTarget(t *testing.T) {
+	for _, tt := range []struct {
+		flag, field, stop, said string
+		want                    ledger.Order
+	}{
+		{"--recopy", "recopy", "target_lost_records", "copying again what the target lost", ledger.Order{Recopy: true}},
+		{"--tolerate-foreign", "tolerate_foreign", "foreign_writer", "tolerating records of others on the target", ledger.Order{TolerateForeign: true}},
+	} {
+		path := mustMakeLedger(t, filepath.Join(t.TempDir(), "f.ledger"))
+		l := kafkatest.OpenLedger(t, path, ledger.Options{})
+		err := l.SetStop(ledger.Stop{SourceTopic: "orders", Partition: 0, Offset: 28, Reason: tt.stop, SinceMillis: 1})
+		if err := errors.Join(err, l.Commit(), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(envVar(tt.flag[2:]), "true")
+		_, out, errs := askLedger(t, path, "resume", "orders:0", "-o", "json")
+		if !strings.Contains(out, `"`+tt.field+`":false`) {
+			t.Errorf("%s by its variable: %s%s", tt.flag, out, errs)
+		}
+		code, out, errs := askLedger(t, path, "resume", "orders:0", tt.flag)
+		if code != 0 || !strings.Contains(out, "resume orders:0, "+tt.said+": in the ledger, for the next run") {
+			t.Errorf("%s: exit code %d, %s%s", tt.flag, code, out, errs)
+		}
+		code, out, errs = askLedger(t, path, "resume", "orders:0", tt.flag, "--reason", "r", "-o", "json")
+		if code != 0 || !strings.Contains(out, `"`+tt.field+`":true`) {
+			t.Errorf("%s: exit code %d, %s%s", tt.flag, code, out, errs)
+		}
+		l = kafkatest.OpenLedger(t, path, ledger.Options{ReadOnly: true})
+		orders := l.Orders()
+		if err := l.Close(); err != nil || len(orders) != 1 {
+			t.Fatalf("%s: orders %+v (%v)", tt.flag, orders, err)
+		}
+		got := orders[0]
+		got.By, got.AtMillis = "", 0
+		tt.want.SourceTopic, tt.want.Reason = "orders", "r"
+		if got != tt.want {
+			t.Errorf("%s: order %+v, want %+v", tt.flag, got, tt.want)
+		}
+	}
+}
+
 // TestOrdersThatMakeNoSense exit with 2, or for the ledger's sake, and change
 // nothing.
 func TestOrdersThatMakeNoSense(t *testing.T) {
@@ -147,6 +191,10 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		{2, []string{"resume", "orders:0", "--accept-recreated"}},
 		{2, []string{"resume", "orders:0", "--accept-truncated"}},
 		{2, []string{"resume", "orders:0", "--recopy"}},
+		{2, []string{"pause", "orders:0", "--recopy"}},
+		{2, []string{"resume", "orders:0", "--recopy", "--tolerate-foreign"}}, // two decisions
+		{2, []string{"resume", "orders:0", "--skip", "28-29", "--reason", "r", "--tolerate-foreign"}},
+		{2, []string{"resume", "orders:0", "--accept-truncated", "--accept-recreated"}},
 		{10, []string{"pause", "orders", "--ledger", path + ".none"}},
 		{12, []string{"pause", "orders", "--ledger", damaged}},
 	} {

@@ -25,6 +25,7 @@ const (
 	pathSnapshot  = "/v1/snapshot"
 	pathTranslate = "/v1/translate"
 	pathOrder     = "/v1/order"
+	pathAccept    = "/v1/accept"
 )
 
 // headerSHA256 is the header of a snapshot that has its SHA-256, in hexadecimal
@@ -69,6 +70,18 @@ type orderRequest struct {
 type orderResponse struct {
 	Report  orderReport `json:"report"`
 	Details []string    `json:"details"` // of the partitions, in their order
+}
+
+// An acceptRequest accepts source offsets that are bad or in doubt. It is
+// answered with an [acceptReport].
+type acceptRequest struct {
+	Topic      string       `json:"topic"` // of the source
+	Partition  int32        `json:"partition"`
+	Generation int32        `json:"generation"` // 0: the newest
+	Offsets    ledger.Range `json:"offsets"`
+	Reason     string       `json:"reason"`
+	By         string       `json:"by"`
+	AtMillis   int64        `json:"at_millis"`
 }
 
 // An answerError is an error that the process on the other end of the socket

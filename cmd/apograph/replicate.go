@@ -208,7 +208,7 @@ func replicateVerdict(s replicate.Summary, once bool) error {
 	if s.BadTiles > 0 {
 		verdicts = append(verdicts, verdict(exitFaults))
 	}
-	if len(s.Waiting) > 0 {
+	if len(s.Waiting) > 0 || len(s.Doubts) > 0 {
 		verdicts = append(verdicts, verdict(exitUnproven))
 	}
 	if once && len(verdicts) == 0 && !s.Complete {
@@ -234,6 +234,7 @@ type replicateSummary struct {
 	BeforeStart   int64 `json:"before_start"`
 	Lost          int64 `json:"lost"`
 	Unexplained   int64 `json:"unexplained"`
+	Accepted      int64 `json:"accepted"` // lost and unexplained offsets of the whole books that somebody has accepted
 	Duplicates    int64 `json:"duplicates"`
 	Foreign       int64 `json:"foreign"`
 	Orphans       int64 `json:"orphans"`
@@ -241,6 +242,7 @@ type replicateSummary struct {
 	BehindOpenTransaction int64              `json:"behind_open_transaction"`
 	Waiting               []waitingPartition `json:"waiting"`
 	Stopped               []stoppedPartition `json:"stopped"`
+	Doubts                []doubtInfo        `json:"doubts"` // about the whole books, that nobody has accepted
 	Complete              bool               `json:"complete"`
 	Seconds               float64            `json:"seconds"`
 }
@@ -278,7 +280,8 @@ func summaryOf(s replicate.Summary) replicateSummary {
 		BeforeStart: s.Tiles[ledger.BeforeStart], Lost: s.Tiles[ledger.Lost], Unexplained: s.Tiles[ledger.Unexplained],
 		Duplicates: s.Tiles[ledger.Duplicate], Foreign: s.Tiles[ledger.Foreign], Orphans: s.Tiles[ledger.Orphan],
 		BehindOpenTransaction: s.BehindOpenTransaction,
-		Waiting:               []waitingPartition{}, Stopped: []stoppedPartition{},
+		Waiting:               []waitingPartition{}, Stopped: []stoppedPartition{}, Doubts: []doubtInfo{},
+		Accepted: s.AcceptedTiles,
 		Complete: s.Complete, Seconds: float64(s.Elapsed.Milliseconds()) / 1000,
 	}
 	for _, w := range s.Waiting {
@@ -287,6 +290,9 @@ func summaryOf(s replicate.Summary) replicateSummary {
 			row.ProducerID = &w.ProducerID
 		}
 		out.Waiting = append(out.Waiting, row)
+	}
+	for _, d := range s.Doubts {
+		out.Doubts = append(out.Doubts, doubtInfo{d.Topic, d.Partition, d.Range.Start, d.Range.End, d.Kind.String()})
 	}
 	for _, p := range s.Stopped {
 		out.Stopped = append(out.Stopped, stoppedPartition{p.Topic, p.Partition, p.Offset, string(p.Reason), clean(p.Detail)})
@@ -316,6 +322,9 @@ func (s replicateSummary) table() *textTable {
 		table.add("waiting", fmt.Sprintf("%s-%d behind an open transaction at source offset %d since %s%s",
 			w.Topic, w.Partition, w.Offset, orUnknown(w.Since.String()), producerText(w.ProducerID)))
 	}
+	for _, d := range s.Doubts {
+		table.add("in doubt", doubtText(d))
+	}
 	table.add("flow", s.Flow.Source+" -> "+s.Flow.Target)
 	table.add("topics", strconv.Itoa(s.Topics))
 	table.add("partitions", strconv.Itoa(s.Partitions))
@@ -326,7 +335,7 @@ func (s replicateSummary) table() *textTable {
 	}{
 		{"commit markers", s.CommitMarkers}, {"abort markers", s.AbortMarkers}, {"aborted", s.Aborted},
 		{"compacted", s.Compacted}, {"filtered", s.Filtered}, {"before start", s.BeforeStart},
-		{"lost", s.Lost}, {"unexplained", s.Unexplained},
+		{"lost", s.Lost}, {"unexplained", s.Unexplained}, {"lost or unexplained, and accepted", s.Accepted},
 		{"duplicates", s.Duplicates}, {"foreign", s.Foreign}, {"orphans", s.Orphans},
 		{"behind open transactions", s.BehindOpenTransaction},
 	} {

@@ -96,7 +96,7 @@ type replicateAnswer struct {
 
 	Topics, Partitions                                             int
 	Copied, Bytes, Aborted, Compacted, Filtered, Lost, Unexplained int64
-	Duplicates, Foreign, Orphans                                   int64
+	Duplicates, Foreign, Orphans, Accepted                         int64
 	CommitMarkers                                                  int64 `json:"commit_markers"`
 	AbortMarkers                                                   int64 `json:"abort_markers"`
 	BeforeStart                                                    int64 `json:"before_start"`
@@ -114,6 +114,12 @@ type replicateAnswer struct {
 		Partition      int32
 		Offset         int64
 		Reason, Detail string
+	}
+	Doubts []struct {
+		Topic      string
+		Partition  int32
+		Start, End int64
+		Kind       string
 	}
 	Complete bool
 	Seconds  float64

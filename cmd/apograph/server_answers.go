@@ -26,6 +26,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status(), nil }))
 	mux.HandleFunc("POST "+pathTranslate, s.answer(s.translate))
 	mux.HandleFunc("POST "+pathOrder, s.answer(s.order))
+	mux.HandleFunc("POST "+pathAccept, s.answer(s.accept))
 	mux.HandleFunc("GET "+pathSnapshot, s.snapshot)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, fmt.Errorf("apograph %s speaks version %d of the protocol, which has no %s %s",
@@ -65,7 +66,7 @@ func (s *server) answer(ask asking) http.HandlerFunc {
 func (s *server) checkPlace() error {
 	path := s.flow.ledger.Path()
 	if info, err := os.Stat(path); err != nil || !os.SameFile(info, s.file) {
-		return fmt.Errorf("ledger %s has been moved away or replaced while it is in use", path)
+		return &ledger.CorruptError{Path: path, Key: "path", Law: "file_in_place", Detail: "the file was moved away or replaced while it is in use"}
 	}
 	return nil
 }
@@ -140,6 +141,14 @@ func (s *server) order(ctx context.Context, body []byte) (any, error) {
 	})
 	report, details := newOrderReport(request.Order, s.ledgerInfo(), s.flow.ledger, settled)
 	return orderResponse{report, details}, nil
+}
+
+func (s *server) accept(_ context.Context, body []byte) (any, error) {
+	var request acceptRequest
+	if err := decodeRequest(body, &request); err != nil {
+		return nil, err
+	}
+	return acceptIn(s.flow.ledger, request, s.ledgerInfo)
 }
 
 // settle returns the state of partitions once each is paused, or once none is,

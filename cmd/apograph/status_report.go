@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -24,7 +25,19 @@ type statusReport struct {
 	State      string            `json:"state"`
 	HolderPID  *int              `json:"holder_pid"` // nil if the flow is stopped
 	Ledger     ledgerInfo        `json:"ledger"`
+	Unaccepted int64             `json:"unaccepted"` // lost and unexplained offsets in scope that nobody has accepted
+	Accepted   int64             `json:"accepted"`   // the same, of those that somebody has
+	Doubts     []doubtInfo       `json:"doubts"`     // that nobody has accepted
 	Partitions []partitionStatus `json:"partitions"` // those that stopped first
+}
+
+// A doubtInfo is a source range about which the books may not hold.
+type doubtInfo struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Start     int64  `json:"start"`
+	End       int64  `json:"end"`
+	Kind      string `json:"kind"`
 }
 
 // A partitionStatus is one row of a [statusReport]. What is not known is nil.
@@ -47,10 +60,9 @@ type partitionStatus struct {
 
 // A flowStatus is a status report, and what is not in it.
 type flowStatus struct {
-	Report     statusReport `json:"report"`
-	Details    []string     `json:"details"`     // of the partitions, in their order; for a person
-	BadOffsets int64        `json:"bad_offsets"` // lost and unexplained ones in scope
-	Seen       instant      `json:"seen"`        // when the source was seen last
+	Report  statusReport `json:"report"`
+	Details []string     `json:"details"` // of the partitions, in their order; for a person
+	Seen    instant      `json:"seen"`    // when the source was seen last
 }
 
 // newFlowStatus returns the status of a flow with these partitions.
@@ -60,10 +72,10 @@ func newFlowStatus(state string, info ledgerInfo, l *ledger.Ledger, all []replic
 			envelope: newEnvelope("StatusReport", "status"),
 			Flow:     info.Flow, State: state, HolderPID: info.HolderPID, Ledger: info,
 		},
-		BadOffsets: badOffsets(l, all),
-		Seen:       lastSeen(l, all),
+		Seen: lastSeen(l, all),
 	}
 	s.Report.Partitions, s.Details = partitionRows(l, all)
+	s.mark(l, all)
 	return s
 }
 
@@ -104,18 +116,24 @@ func openPairs(l *ledger.Ledger) map[partitionName]ledger.Pair {
 	return pairs
 }
 
-// badOffsets counts the lost and unexplained offsets in the books of
-// partitions.
-func badOffsets(l *ledger.Ledger, all []replicate.PartitionStatus) (n int64) {
-	booked := openPairs(l)
+// mark puts into a status what is lost or in doubt in the books of its
+// partitions, of all their generations: a new one makes nothing good.
+func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) {
+	inScope := map[partitionName]bool{}
 	for _, p := range all {
-		for tile, count := range l.Totals(booked[partitionName{p.Topic, p.Partition}].ID).Tiles {
-			if ledger.Tile(tile).Bad() {
-				n += count
-			}
-		}
+		inScope[partitionName{p.Topic, p.Partition}] = true
 	}
-	return n
+	s.Report.Doubts = []doubtInfo{}
+	for _, pair := range l.Pairs() {
+		if !inScope[partitionName{pair.SourceTopic, pair.Partition}] {
+			continue
+		}
+		s.Report.Unaccepted += l.Unaccepted(pair.ID)
+		for _, d := range l.UnacceptedDoubts(pair.ID) {
+			s.Report.Doubts = append(s.Report.Doubts, doubtInfo{pair.SourceTopic, pair.Partition, d.Range.Start, d.Range.End, d.Kind.String()})
+		}
+		s.Report.Accepted += l.Accepted(pair.ID)
+	}
 }
 
 // lastSeen returns when the source of one of the partitions was seen last.
@@ -223,7 +241,7 @@ func (s *flowStatus) verdict() error {
 	switch {
 	case slices.ContainsFunc(s.Report.Partitions, func(p partitionStatus) bool { return p.State == replicate.StateStopped }):
 		return verdict(exitError)
-	case s.BadOffsets > 0:
+	case s.Report.Unaccepted > 0:
 		return verdict(exitFaults)
 	}
 	return nil
@@ -239,10 +257,24 @@ func (s *flowStatus) headline() string {
 		line += "not running"
 	}
 	line += ", last seen at " + orUnknown(s.Seen.String())
-	if s.BadOffsets > 0 {
-		line += ", " + strconv.FormatInt(s.BadOffsets, 10) + " offsets lost or unexplained"
+	if r.Unaccepted > 0 {
+		line += ", " + strconv.FormatInt(r.Unaccepted, 10) + " offsets lost or unexplained"
+	}
+	if r.Accepted > 0 {
+		line += ", " + strconv.FormatInt(r.Accepted, 10) + " lost or unexplained and accepted"
+	}
+	if n := len(r.Doubts); n > 0 {
+		line += ", in doubt: " + doubtText(r.Doubts[0])
+		if n > 1 {
+			line += fmt.Sprintf(" and %d more", n-1)
+		}
 	}
 	return line
+}
+
+// doubtText names a doubt in words.
+func doubtText(d doubtInfo) string {
+	return fmt.Sprintf("%s:%d source offsets [%d, %d) (%s)", d.Topic, d.Partition, d.Start, d.End, inWords(d.Kind))
 }
 
 // partitionTable returns rows of partitions as a table.

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+
+	"apograph/replicate"
+)
+
+func attachCommand() command {
+	return command{
+		path:    "attach",
+		summary: "make a new ledger for a copy whose ledger is gone",
+		details: "For a copy that apograph made, where no snapshot of its ledger is left: aligns\n" +
+			"source and target record by record and writes a new ledger. `replicate` goes on\n" +
+			"with it, `verify` and `translate` work. Nothing is written to either cluster.\n" +
+			"Nobody may write to the target topics meanwhile: stop the replicator first.\n\n" +
+			"What either side has lost can no longer be proven, and the answer says what\n" +
+			"that is. A partition that does not align, or could in more than one way, is\n" +
+			"reported with the place and left out of the ledger. A partition of which the\n" +
+			"target holds nothing is none to have books about: `replicate` begins it.",
+		examples: []string{
+			"apograph attach --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
+				"    --topics 'orders,pay.*' --ledger new.ledger",
+		},
+		formats: []format{formatTable, formatWide, formatJSON},
+		flags:   slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{ledgerFlag(), statsFlag()}),
+		exits:   []exitCode{exitFaults, exitUnproven, exitInterrupted, exitTerminated},
+		run:     runAttach,
+	}
+}
+
+func runAttach(ctx context.Context, inv *invocation) error {
+	config, err := attachConfig(inv)
+	if err != nil {
+		return err
+	}
+	var progress atomic.Pointer[replicate.AttachProgress]
+	var report replicate.AttachReport
+	err = inv.withBar(ctx, func() progressState { return attachState(progress.Load()) }, func(ctx context.Context) (err error) {
+		report, err = replicate.Attach(ctx, config, func(p replicate.AttachProgress) { progress.Store(&p) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out := attachReportOf(report)
+	if inv.format == formatJSON {
+		err = writeJSON(inv.stdout, out)
+	} else {
+		err = writeAttachText(inv, out)
+	}
+	return errors.Join(err, attachVerdict(report))
+}
+
+// writeAttachText writes what to know of single partitions, then what it all
+// comes to.
+func writeAttachText(inv *invocation, r attachReport) error {
+	if table := r.partitions(); len(table.rows) > 0 {
+		if err := inv.writeTable(table); err != nil {
+			return err
+		}
+	}
+	return inv.writeTable(r.summary())
+}
+
+func attachConfig(inv *invocation) (replicate.Config, error) {
+	source, target, err := bothClusters(inv)
+	if err != nil {
+		return replicate.Config{}, err
+	}
+	path, err := ledgerPath(inv)
+	if err != nil {
+		return replicate.Config{}, err
+	}
+	if len(inv.StringSlice("topics")) == 0 {
+		return replicate.Config{}, usagef("--topics is needed").withHint("name the topics of the flow whose ledger is gone")
+	}
+	return replicate.Config{
+		Source: source, Target: target, LedgerPath: path,
+		Topics: inv.StringSlice("topics"), TopicsExclude: inv.StringSlice("topics-exclude"),
+		Logger: slog.New(slog.NewTextHandler(inv.stderr, nil)),
+	}, nil
+}
+
+// attachState returns how far an attach has come; nil: it has not begun.
+func attachState(p *replicate.AttachProgress) progressState {
+	if p == nil {
+		return progressState{line: "connecting"}
+	}
+	return progressState{
+		line: fmt.Sprintf("%d of %s done, %d of %s aligned", p.Finished, counted(int64(p.Partitions), "partition"),
+			p.Aligned, counted(p.Total, "target offset")),
+		done: p.Aligned, total: max(p.Total, 1),
+	}
+}
+
+// attachVerdict returns what the exit code has to say. Where nothing has books
+// there is no ledger, and so nothing that could be called done.
+func attachVerdict(r replicate.AttachReport) error {
+	var verdicts []error
+	if r.LedgerPath == "" {
+		verdicts = append(verdicts, verdict(exitFaults))
+	}
+	for _, p := range r.Partitions {
+		switch {
+		case p.Verdict == replicate.AttachRefused:
+			verdicts = append(verdicts, verdict(exitFaults))
+		case p.Unprovable.Any():
+			verdicts = append(verdicts, verdict(exitUnproven))
+		}
+	}
+	return errors.Join(verdicts...)
+}

@@ -1,0 +1,484 @@
+package replicate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"apograph/ledger"
+)
+
+// An AttachVerdict says what came of one partition.
+type AttachVerdict string
+
+const (
+	// Attached: the ledger has the partition's books.
+	Attached AttachVerdict = "attached"
+
+	// AttachEmpty: the target holds no record; there is nothing to have books
+	// about.
+	AttachEmpty AttachVerdict = "empty"
+
+	// AttachRefused: source and target do not align, or in more than one way.
+	AttachRefused AttachVerdict = "refused"
+)
+
+// An AttachReport says what [Attach] found.
+type AttachReport struct {
+	SourceAlias, TargetAlias string
+	LedgerPath               string // "" if no ledger was made
+	Partitions               []AttachedPartition
+}
+
+// An AttachedPartition is one partition of an [AttachReport]. Offsets of the
+// source and target are those that the logs had.
+type AttachedPartition struct {
+	Topic       string
+	Partition   int32
+	TargetTopic string
+	Source      ledger.Range // log start and last stable offset
+	Target      ledger.Range // log start and log end
+
+	Copied, BeforeStart, Orphans, Foreign, Duplicates int64
+
+	Verdict    AttachVerdict
+	Detail     string // why it was refused, or is empty
+	Unprovable Unprovable
+}
+
+// Unprovable counts what nobody can prove any more, as one side has lost it.
+type Unprovable struct {
+	BeforeStart int64 // source offsets in front of the books that may have been copied: the target does not have them, or the source does not
+	Orphans     int64 // target records of the copier's whose source record is gone: it cannot be compared
+	ByPlace     int64 // target offsets of the copier's whose record is gone: known by the numbers of its neighbours
+	Repeats     int64 // target records under used numbers of the copier's, too long ago to say of which they are copies
+	Unexplained int64 // source offsets that are empty without a cause
+}
+
+// Any reports whether there is anything.
+func (u Unprovable) Any() bool { return u != Unprovable{} }
+
+// AttachProgress is how far an [Attach] has come.
+type AttachProgress struct {
+	Partitions, Finished int
+	Aligned              int64 // target offsets explained
+	Total                int64 // of all
+}
+
+// attachWorkers is how many partitions are aligned at one time. Each holds up to
+// attachWindow records of either side as hashes, attachWindow more that it has
+// matched, and four answers to a fetch: together about 20 MiB.
+const attachWorkers = 8
+
+// Attach makes a new ledger for a copy that this package made and whose ledger
+// is gone: it aligns source and target record by record, and writes to neither
+// cluster. A later run goes on with the ledger. Partitions that do not align are
+// reported, and left out of it. The ledger appears at config.LedgerPath when it
+// is whole; where no partition has books, none is made.
+//
+// The copy must not be written to meanwhile: neither by a copier nor by others.
+//
+// Of config, clusters, ledger, topics, Logger, Now and UnavailableAfter are
+// used. progress, which may be nil, is called about once a second.
+//
+// Errors: [*UsageError], also for a ledger that exists;
+// [*connect.UnreachableError]; an error of the ledger; one of a cluster that
+// could not be read to the end; the cause of a context that ended. No ledger is
+// made then.
+func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (AttachReport, error) {
+	f, err := newFlow(ctx, config)
+	if err != nil {
+		return AttachReport{}, err
+	}
+	defer f.Close()
+	defer f.cancel(nil)
+	if _, err := os.Lstat(config.LedgerPath); err == nil {
+		e := usageErrorf("%s exists; attach makes a new ledger", config.LedgerPath)
+		e.hint = "if it is this flow's ledger, replicate goes on with it; else choose another name"
+		return AttachReport{}, e
+	}
+	a := &attachment{flow: f}
+	if err := a.prepare(); err != nil {
+		return AttachReport{}, err
+	}
+	report := AttachReport{SourceAlias: f.source.alias, TargetAlias: f.target.alias}
+	if err := a.run(progress); err != nil {
+		return report, err
+	}
+	report.LedgerPath, err = a.finish()
+	for _, j := range a.jobs {
+		report.Partitions = append(report.Partitions, j.result)
+	}
+	return report, err
+}
+
+// An attachment is one run of Attach.
+type attachment struct {
+	flow  *Flow
+	stage *stage
+	jobs  []*attachJob
+
+	finished atomic.Int64
+	aligned  atomic.Int64
+}
+
+// An attachJob is one partition.
+type attachJob struct {
+	topic  *topic
+	result AttachedPartition
+	bounds bounds // of the source
+	pair   ledger.PairID
+	asm    bool // the source's log shows compaction
+}
+
+func (j *attachJob) source() topicPartition {
+	return topicPartition{j.result.Topic, j.result.Partition}
+}
+
+func (j *attachJob) target() topicPartition {
+	return topicPartition{j.result.TargetTopic, j.result.Partition}
+}
+
+func (j *attachJob) end(v AttachVerdict, format string, args ...any) {
+	j.result.Verdict, j.result.Detail = v, fmt.Sprintf(format, args...)
+}
+
+// prepare finds the partitions and where their logs begin and end.
+func (a *attachment) prepare() error {
+	f := a.flow
+	if err := f.connect(); err != nil {
+		return err
+	}
+	if err := f.checkIdentity(); err != nil {
+		return err
+	}
+	if err := f.match(nil); err != nil {
+		return err
+	}
+	if len(f.topics) == 0 {
+		return usageErrorf("cluster %s has no topic to attach: %s", f.source.alias, f.whyNone())
+	}
+	topics := sortedTopics(f.topics)
+	if err := f.inspect(topics); err != nil {
+		return err
+	}
+	for _, t := range topics {
+		for i := range t.source.leaders {
+			a.jobs = append(a.jobs, &attachJob{topic: t, result: AttachedPartition{Topic: t.name, TargetTopic: t.target, Partition: int32(i)}})
+		}
+	}
+	return a.learnBounds()
+}
+
+// learnBounds asks for the target's ends first: what is copied was on the source
+// before.
+func (a *attachment) learnBounds() error {
+	f := a.flow
+	var sources, targets []topicPartition
+	for _, j := range a.jobs {
+		sources = append(sources, j.source())
+		if d := j.topic.destination; d.err == nil && int(j.result.Partition) < len(d.leaders) {
+			targets = append(targets, j.target())
+		} else if d.err != nil && !d.gone() {
+			return fmt.Errorf("cluster %s: topic %s: %w", f.target.alias, j.result.TargetTopic, d.err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	defer cancel()
+	ends := f.target.logEnds(ctx, targets)
+	starts := f.target.listOffsets(ctx, targets, offsetQuery{replica: -1, timestamp: earliestOffset})
+	bounds := f.sourceBounds(sources)
+	for _, j := range a.jobs {
+		start, end, source := starts[j.target()], ends[j.target()], bounds[j.source()]
+		if err := cmp.Or(start.err, end.err); err != nil {
+			return fmt.Errorf("cluster %s: offsets of %v: %w", f.target.alias, j.target(), err)
+		}
+		if source.err != nil {
+			return fmt.Errorf("cluster %s: offsets of %v: %w", f.source.alias, j.source(), source.err)
+		}
+		j.bounds = source.bounds
+		j.result.Source = ledger.Range{Start: source.logStart, End: source.lastStable}
+		j.result.Target = ledger.Range{Start: start.offset, End: end.offset}
+	}
+	return nil
+}
+
+// run aligns all partitions.
+func (a *attachment) run(progress func(AttachProgress)) error {
+	f := a.flow
+	var err error
+	a.stage, err = newStage(f.config.LedgerPath, ledger.Identity{
+		SourceAlias: f.source.alias, TargetAlias: f.target.alias,
+		SourceClusterID: f.source.id, TargetClusterID: f.target.id,
+	}, ledger.Options{Now: f.config.Now})
+	if err != nil {
+		return err
+	}
+	var watching sync.WaitGroup
+	stop := make(chan struct{})
+	watching.Go(func() { a.watch(stop, progress) })
+	err = a.alignAll()
+	close(stop)
+	watching.Wait()
+	if err != nil {
+		a.stage.drop()
+	}
+	return err
+}
+
+// alignAll aligns all partitions, some at a time, until one fails.
+func (a *attachment) alignAll() error {
+	ctx, cancel := context.WithCancelCause(a.flow.ctx)
+	defer cancel(nil)
+	jobs := make(chan *attachJob)
+	var workers sync.WaitGroup
+	for range min(attachWorkers, len(a.jobs)) {
+		workers.Go(func() {
+			for j := range jobs {
+				if err := a.align(ctx, j); err != nil {
+					cancel(err) // the first one stays
+				}
+				a.finished.Add(1)
+			}
+		})
+	}
+	for _, j := range a.jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		jobs <- j
+	}
+	close(jobs)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+func (a *attachment) watch(stop <-chan struct{}, progress func(AttachProgress)) {
+	if progress == nil {
+		return
+	}
+	p := AttachProgress{Partitions: len(a.jobs)}
+	for _, j := range a.jobs {
+		p.Total += j.result.Target.Len()
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		p.Finished, p.Aligned = int(a.finished.Load()), min(a.aligned.Load(), p.Total)
+		progress(p)
+		select {
+		case <-ticker.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// movedLimit is how often a partition is begun again because a log start moved.
+const movedLimit = 5
+
+// align aligns one partition.
+func (a *attachment) align(ctx context.Context, j *attachJob) error {
+	r := &j.result
+	switch d := j.topic.destination; {
+	case d.gone():
+		j.end(AttachEmpty, "the target has no such topic")
+		return nil
+	case int(r.Partition) >= len(d.leaders):
+		j.end(AttachEmpty, "the target's topic has only %d partitions", len(d.leaders))
+		return nil
+	case r.Target.Empty() && r.Target.End > 0:
+		j.end(AttachEmpty, "the target has deleted all that it held, up to offset %d; what was copied cannot be told", r.Target.End)
+		return nil
+	case r.Target.Empty():
+		j.end(AttachEmpty, "the target holds no record")
+		return nil
+	}
+	for try := 1; ; try++ {
+		err := a.alignOnce(ctx, j)
+		var refusal *alignError
+		var source *sourceError
+		switch {
+		case err == nil:
+			j.result.Verdict = Attached
+			return nil
+		case errors.As(err, &refusal), errors.As(err, &source), errors.Is(err, errNothingMatches):
+			j.end(AttachRefused, "%v", err)
+			return a.abandon(j, err)
+		case errors.Is(err, errMoved) && try < movedLimit:
+			if err := cmp.Or(a.abandon(j, err), a.boundsAgain(ctx, j)); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("partition %v: %w", j.source(), err)
+		}
+	}
+}
+
+// abandon closes the pair of a partition that comes to nothing.
+func (a *attachment) abandon(j *attachJob, why error) error {
+	id := j.pair
+	j.pair = 0
+	if id == 0 {
+		return nil
+	}
+	reason := why.Error()
+	return a.stage.draft.ClosePair(id, ledger.Closing{Reason: strings.ToValidUTF8(reason[:min(len(reason), 1000)], "")})
+}
+
+// boundsAgain learns where the logs of a partition begin now. Their ends stay.
+func (a *attachment) boundsAgain(ctx context.Context, j *attachJob) error {
+	f := a.flow
+	query := offsetQuery{replica: -1, timestamp: earliestOffset}
+	source := f.source.listOffsets(ctx, []topicPartition{j.source()}, query)[j.source()]
+	target := f.target.listOffsets(ctx, []topicPartition{j.target()}, query)[j.target()]
+	if err := cmp.Or(source.err, target.err); err != nil {
+		return err
+	}
+	j.bounds.logStart = source.offset
+	j.result.Source.Start = min(source.offset, j.result.Source.End)
+	j.result.Target.Start = min(target.offset, j.result.Target.End)
+	return nil
+}
+
+// alignOnce aligns a partition from its logs' beginnings.
+func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
+	sides := a.sides(ctx, j)
+	b, err := sides.locate()
+	if err != nil {
+		return err
+	}
+	got, err := sides.reconstruct(&b, a.sink(j, &b))
+	if err != nil {
+		return err
+	}
+	r := &j.result
+	r.Copied, r.Orphans, r.Foreign, r.Duplicates = got.counts.copied, got.counts.orphans, got.counts.foreign, got.counts.duplicates
+	r.BeforeStart = b.start
+	r.Unprovable = Unprovable{Orphans: r.Orphans, ByPlace: got.counts.byPlace, Repeats: got.counts.unknown, Unexplained: got.counts.unexplained}
+	if b.skipped > 0 || b.anchor.sequence != 0 {
+		r.Unprovable.BeforeStart = b.start
+	}
+	return a.stage.draft.SetState(j.pair, ledger.State{
+		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
+		SeenMillis: a.flow.now().UnixMilli(), CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
+	})
+}
+
+// sides opens the two logs of a partition.
+func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
+	f, traits := a.flow, j.topic.facts.Load().traits()
+	s := &attachSides{logStart: j.result.Source.Start, targetStart: j.result.Target.Start, targetEnd: j.result.Target.End}
+	s.source = func(from int64) (func() (*unit, error), func()) {
+		r := attachReader{
+			cluster: f.source, tp: j.source(), id: j.topic.source.id, next: from, end: j.result.Source.End,
+			committed: true, mayEnd: traits.local && traits.compacts, within: f.config.UnavailableAfter,
+		}
+		asm := &assembler{
+			pos: from, timestampsReplaced: traits.timestampsReplaced, compactPolicy: traits.compacts, compactSeen: traits.compacts,
+			keepInfos: true, booksOnly: true, joinLimit: joinBytes,
+			loss:     func(insideBatch bool) ledger.Cause { return traits.deletion.cause(insideBatch, 0, f.now().UnixMilli()) },
+			logStart: func() (int64, error) { start, _, err := f.sourceRange(j.source()); return start, err },
+		}
+		return readAhead(ctx, f.sourceUnits(r, asm))
+	}
+	s.target = func() (func() (*targetBatch, error), func()) {
+		r := attachReader{
+			cluster: f.target, tp: j.target(), id: j.topic.destination.id, next: s.targetStart, end: s.targetEnd,
+			mayEnd: j.topic.facts.Load().target.compacts(), within: f.config.UnavailableAfter,
+		}
+		return readAhead(ctx, f.targetBatches(r, traits.timestampsReplaced))
+	}
+	return s
+}
+
+// sink returns where a partition's books go.
+func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
+	draft := a.stage.draft
+	return attachSink{
+		open: func(first ledger.Producer) error {
+			ids, err := draft.OpenPairs([]ledger.Pair{{
+				SourceTopic: j.topic.name, SourceTopicID: j.topic.source.id,
+				TargetTopic: j.topic.target, TargetTopicID: j.topic.destination.id, Partition: j.result.Partition,
+				ScopeStart: b.start, TargetBase: j.result.Target.Start, Producer: first,
+			}})
+			if err == nil {
+				j.pair = ids[0]
+			}
+			return err
+		},
+		entry: func(e ledger.Entry) error {
+			a.aligned.Add(e.Target.Len())
+			if e.Tile == ledger.Compacted || len(e.Gaps) > 0 {
+				j.asm = j.asm || e.Tile == ledger.Compacted || slices.ContainsFunc(e.Gaps, func(g ledger.Gap) bool { return g.Tile == ledger.Compacted })
+			}
+			return draft.Append(j.pair, e)
+		},
+		produce: func(p ledger.Producer) error { return draft.SetProducer(j.pair, p) },
+	}
+}
+
+// finish writes the ledger, and returns its path; "" if there is nothing to
+// write.
+func (a *attachment) finish() (string, error) {
+	defer a.stage.drop()
+	f := a.flow
+	var kept []ledger.PairID
+	for _, j := range a.jobs {
+		if j.result.Verdict == Attached {
+			kept = append(kept, j.pair)
+		}
+	}
+	if len(kept) == 0 {
+		return "", nil
+	}
+	fresh, err := f.freshProducer()
+	if err != nil {
+		return "", err
+	}
+	prepare := func(l *ledger.Ledger) error {
+		f.ledger = l
+		defer func() { f.ledger = nil }()
+		if err := l.SetScope(ledger.Scope{Topics: f.config.Topics, TopicsExclude: f.config.TopicsExclude}); err != nil {
+			return err
+		}
+		return f.remember()
+	}
+	complete := func(l *ledger.Ledger, from, to []ledger.PairID) error {
+		for i, id := range to {
+			if err := l.SetState(id, a.stage.draft.State(from[i])); err != nil {
+				return err
+			}
+			if fresh == nil {
+				continue
+			}
+			p := *fresh
+			p.Appended = l.End(id).Appended
+			if err := l.SetProducer(id, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return f.config.LedgerPath, a.stage.finish(kept, prepare, complete)
+}
+
+// freshProducer returns a producer id for what is copied from now on, so that
+// it cannot be taken for what a copier wrote that may be alive. Nil if there is
+// no right to get one: then the last one goes on.
+func (f *Flow) freshProducer() (*ledger.Producer, error) {
+	id, epoch, err := f.target.initProducer(f.ctx)
+	if code := codeOf(err); code == kerr.ClusterAuthorizationFailed || code == kerr.TopicAuthorizationFailed {
+		return nil, nil
+	}
+	return &ledger.Producer{ID: id, Epoch: epoch}, err
+}

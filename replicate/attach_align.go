@@ -1,0 +1,474 @@
+package replicate
+
+import (
+	"fmt"
+
+	"apograph/ledger"
+)
+
+// An aligner rebuilds the books of a copy from what stands on both sides. It is
+// pure: two streams of records go in, the entries of the books come out, in
+// order.
+//
+// What it relies on: a copier puts the source's committed records on the target
+// in order, each once, numbered one by one under a producer id of its own, and
+// nothing between two of them. So each record of the source must be on the
+// target in its place. What the target has beside them is explained by who wrote
+// it, under which number, and by what the source does not have any more; what
+// cannot be explained, or can be in more than one way, is an [alignError].
+type aligner struct {
+	source *sourceWindow
+	target *targetWindow
+	anchor anchor
+	sink   attachSink // zero: nothing is written
+
+	position ledger.Position // where both books end
+	open     bool            // the pair is
+	waiting  []ledger.Entry  // until it is
+	pending  ledger.Entry    // of the target alone, that may go on; empty range: none
+	run      copiedRun
+	current  ledger.Producer
+	next     map[producerKey]int32 // of the producers that are the copier's
+	recent   recentRecords
+	fronted  int64             // orphans in front of the first match
+	scanned  int               // runs among which the source's next record was not found
+	passed   producerKey       // of the run that was passed over last
+	hole     *targetRun        // the first behind the anchor of which nobody can tell whose it was
+	atHole   int64             // orphans up to there
+	inexact  bool              // not every record of the source follows from the one before
+	ours     func(t targetRun) // each record of the copier's that is there, in order; may be nil
+	counts   attachCounts
+}
+
+// An anchor is the first place where both sides are known to hold the same
+// record.
+type anchor struct {
+	source, target int64
+	producer       producerKey
+	sequence       int32
+	room           int64 // source offsets below, that have no record any more
+
+	open bool // what stands there need not be the same record: the first one may be gone
+
+	// skipped are the records of the source below the anchor, by hash, as far
+	// as they are known.
+	skipped map[uint64]bool
+}
+
+// An attachSink takes books. Its functions may be nil.
+type attachSink struct {
+	open    func(first ledger.Producer) error
+	entry   func(e ledger.Entry) error
+	produce func(p ledger.Producer) error
+}
+
+// attachCounts are what an alignment came to.
+type attachCounts struct {
+	copied, orphans, foreign, duplicates int64
+
+	unexplained int64 // source offsets that are empty without a cause
+
+	byPlace int64 // of copied and orphans: the target does not have the record any more
+	tail    int64 // of orphans: behind the source's last record
+	unknown int64 // of foreign: numbers of ours, too old to say what they repeat
+}
+
+// A copiedRun is consecutive records of one unit that are on the target one
+// behind the other.
+type copiedRun struct {
+	unit     *unit
+	from, to int
+}
+
+// An alignError says that source and target do not align, and where.
+type alignError struct {
+	undecided bool // more than one alignment fits
+	detail    string
+}
+
+func (e *alignError) Error() string { return e.detail }
+
+func misaligned(format string, args ...any) *alignError {
+	return &alignError{detail: fmt.Sprintf(format, args...)}
+}
+
+func undecided(format string, args ...any) *alignError {
+	return &alignError{undecided: true, detail: "cannot be decided: " + fmt.Sprintf(format, args...)}
+}
+
+// newAligner returns an aligner whose books begin at the given place. The source
+// begins with its first record that is in scope, the target with its log.
+func newAligner(source *sourceWindow, target *targetWindow, at anchor, begin ledger.Position, sink attachSink) *aligner {
+	return &aligner{
+		source: source, target: target, anchor: at, sink: sink, position: begin,
+		next: map[producerKey]int32{},
+	}
+}
+
+// align goes through both sides to the target's end.
+func (a *aligner) align() error {
+	if err := a.beforeAnchor(); err != nil {
+		return err
+	}
+	if s, err := a.source.peek(0); err != nil {
+		return err
+	} else if s != nil && !a.anchor.open {
+		s.absent = 0 // there the alignment begins
+	}
+	for {
+		t, err := a.target.peek(0)
+		if err != nil || t == nil {
+			return firstError(err, a.finish)
+		}
+		s, err := a.source.peek(0)
+		if err != nil {
+			return err
+		}
+		if err := a.step(t, s); err != nil {
+			return err
+		}
+	}
+}
+
+func firstError(err error, f func() error) error {
+	if err != nil {
+		return err
+	}
+	return f()
+}
+
+// step explains at least the target's next offset; s is the source's next
+// record, nil if there is none.
+func (a *aligner) step(t *targetRun, s *sourceRecord) error {
+	switch {
+	case !t.ours():
+		return a.pass(1)
+	case t.again:
+		return a.pass(1)
+	case s == nil:
+		return a.orphans()
+	case t.gone && !a.known(t):
+		return a.unknownPlaces(t.producer)
+	case t.gone:
+		return a.places(t.producer)
+	case t.hash == s.hash && s.absent == 0 && (a.known(t) || t.offset == a.anchor.target && !a.anchor.open):
+		return a.match()
+	}
+	return a.search()
+}
+
+// known reports whether t's producer is known to be the copier's.
+func (a *aligner) known(t *targetRun) bool {
+	_, known := a.next[t.producer]
+	return known
+}
+
+// beforeAnchor explains what the target holds in front of the anchor.
+func (a *aligner) beforeAnchor() error {
+	for {
+		t, err := a.target.peek(0)
+		if err != nil || t == nil || t.offset >= a.anchor.target {
+			return err
+		}
+		a.target.split(0, a.anchor.target)
+		t, _ = a.target.peek(0)
+		if t.producer == a.anchor.producer && !t.again && distance(t.sequence, a.anchor.sequence) < 0 {
+			if t.record() {
+				a.fronted++
+			}
+			if a.fronted > a.anchor.room {
+				return misaligned("target offset %d was written by the copier in front of source offset %d, and there is no room on the source for it",
+					t.offset, a.anchor.source)
+			}
+			if t.record() && a.anchor.skipped[t.hash] {
+				return undecided("target offset %d equals a record that the source has in front of offset %d", t.offset, a.anchor.source)
+			}
+			err = a.orphan(t)
+		} else {
+			err = a.other(t)
+		}
+		if err != nil {
+			return err
+		}
+		a.target.pop(1)
+	}
+}
+
+// match books the next record of both sides as copied.
+func (a *aligner) match() error {
+	t, s := &a.target.runs[0], &a.source.records[0]
+	if err := a.numbered(t.producer, t.sequence); err != nil {
+		return err
+	}
+	if err := a.copied(s); err != nil {
+		return err
+	}
+	a.next[t.producer] = advance(t.sequence, 1)
+	a.recent.add(recentRecord{hash: s.hash, offset: s.offset, producer: t.producer, sequence: t.sequence})
+	if a.ours != nil && !t.gone {
+		a.ours(*t)
+	}
+	if t.gone {
+		a.counts.byPlace++
+	}
+	a.inexact = a.inexact || s.absent > 0 || t.gone
+	a.counts.copied++
+	a.target.split(0, t.offset+1)
+	a.target.pop(1)
+	a.source.pop()
+	return nil
+}
+
+// pass explains the target's next n runs without a record of the source.
+func (a *aligner) pass(n int) error {
+	for range n {
+		t, err := a.target.peek(0)
+		if err != nil {
+			return err
+		}
+		if err := a.other(t); err != nil {
+			return err
+		}
+		a.passed = t.producer
+		a.target.pop(1)
+	}
+	return nil
+}
+
+// other books a run that is no copy: a second one, or somebody else's.
+func (a *aligner) other(t *targetRun) error {
+	switch {
+	case t.again && a.known(t):
+		return a.repeated(t)
+	case t.record():
+		a.inexact = true
+		if again := a.recent.again(t.hash); again != nil && again.offset >= 0 {
+			return a.duplicate(t, again.offset)
+		}
+	}
+	if t.hole && a.hole == nil && t.offset >= a.anchor.target {
+		hole := *t
+		a.hole, a.atHole = &hole, a.counts.orphans
+	}
+	a.counts.foreign += t.n
+	return a.note(ledger.Entry{Tile: ledger.Foreign, Target: ledger.Range{Start: t.offset, End: t.offset + t.n}})
+}
+
+// repeated books a run with numbers that were used before.
+func (a *aligner) repeated(t *targetRun) error {
+	for i := range t.n {
+		one := *t
+		one.offset, one.n, one.sequence = t.offset+i, 1, advance(t.sequence, i)
+		first := a.recent.numbered(one.producer, one.sequence)
+		var err error
+		switch {
+		case first == nil || t.record() && first.hash != t.hash:
+			a.counts.foreign++
+			a.counts.unknown++
+			err = a.note(ledger.Entry{Tile: ledger.Foreign, Target: ledger.Range{Start: one.offset, End: one.offset + 1}})
+		case first.offset < 0: // of one that the source has no more
+			a.counts.orphans++
+			err = a.note(ledger.Entry{Tile: ledger.Orphan, Target: ledger.Range{Start: one.offset, End: one.offset + 1}})
+		default:
+			err = a.duplicate(&one, first.offset)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *aligner) duplicate(t *targetRun, origin int64) error {
+	a.counts.duplicates += t.n
+	return a.note(ledger.Entry{
+		Tile: ledger.Duplicate, Target: ledger.Range{Start: t.offset, End: t.offset + t.n},
+		Origin: ledger.Range{Start: origin, End: origin + 1},
+	})
+}
+
+// orphan books a run of the copier's that the source does not have any more.
+func (a *aligner) orphan(t *targetRun) error {
+	if err := a.numbered(t.producer, t.sequence); err != nil {
+		return err
+	}
+	a.next[t.producer] = advance(t.sequence, t.n)
+	a.counts.orphans += t.n
+	a.inexact = true
+	if t.gone {
+		a.counts.byPlace += t.n
+	} else {
+		a.recent.add(recentRecord{hash: t.hash, offset: -1, producer: t.producer, sequence: t.sequence})
+		if a.ours != nil {
+			a.ours(*t)
+		}
+	}
+	return a.note(ledger.Entry{Tile: ledger.Orphan, Target: ledger.Range{Start: t.offset, End: t.offset + t.n}})
+}
+
+// numbered notes under which number the copier's next record was sent.
+func (a *aligner) numbered(producer producerKey, sequence int32) error {
+	p := ledger.Producer{ID: producer.id, Epoch: producer.epoch, Sequence: sequence, Appended: a.position.Appended}
+	switch {
+	case !a.open:
+		p.Appended = 0
+		return a.begin(p)
+	case producer.id == a.current.ID && producer.epoch == a.current.Epoch && a.current.Next(a.position.Appended) == sequence:
+		return nil
+	}
+	if err := a.flush(); err != nil {
+		return err
+	}
+	a.current = p
+	if a.sink.produce == nil {
+		return nil
+	}
+	return a.sink.produce(p)
+}
+
+// begin opens the pair, now that it is known who wrote the copy.
+func (a *aligner) begin(p ledger.Producer) error {
+	a.open, a.current = true, p
+	if a.sink.open != nil {
+		if err := a.sink.open(p); err != nil {
+			return err
+		}
+	}
+	waiting := a.waiting
+	a.waiting = nil
+	for _, e := range waiting {
+		if err := a.enter(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note books target offsets that are no copies the books count. Runs are kept
+// together.
+func (a *aligner) note(e ledger.Entry) error {
+	if err := a.flushRun(); err != nil {
+		return err
+	}
+	if e.Tile == ledger.Orphan {
+		a.position.Appended += e.Target.Len()
+	}
+	p := &a.pending
+	joins := !p.Target.Empty() && p.Tile == e.Tile && p.Target.End == e.Target.Start
+	if joins && (e.Tile != ledger.Duplicate || e.Origin.Start >= p.Origin.End) {
+		p.Target.End = e.Target.End
+		p.Origin.End = e.Origin.End
+		return nil
+	}
+	if err := a.flushNote(); err != nil {
+		return err
+	}
+	a.pending = e
+	return nil
+}
+
+func (a *aligner) flushNote() error {
+	e := a.pending
+	a.pending = ledger.Entry{}
+	if e.Target.Empty() {
+		return nil
+	}
+	e.Source = ledger.Range{Start: a.position.Source, End: a.position.Source}
+	e.LeaderEpoch = -1
+	a.position.Target = e.Target.End
+	return a.enter(e)
+}
+
+// copied adds the source's next record to the run at hand.
+func (a *aligner) copied(s *sourceRecord) error {
+	if err := a.flushNote(); err != nil {
+		return err
+	}
+	if a.run.unit != s.unit || a.run.to != s.index {
+		if err := a.flushRun(); err != nil {
+			return err
+		}
+		for _, u := range s.before {
+			if err := a.enterSource(u.entry, 0); err != nil {
+				return err
+			}
+		}
+		a.run = copiedRun{s.unit, s.index, s.index}
+	}
+	a.run.to++
+	a.position.Appended++
+	if a.run.to == len(s.unit.infos) {
+		return a.flushRun()
+	}
+	return nil
+}
+
+// flushRun books the run at hand.
+func (a *aligner) flushRun() error {
+	r := a.run
+	a.run = copiedRun{}
+	if r.unit == nil {
+		return nil
+	}
+	start, end := r.unit.entry.Source.Start, r.unit.infos[r.to-1].offset+1
+	if r.from > 0 {
+		start = r.unit.infos[r.from-1].offset + 1
+	}
+	if r.to == len(r.unit.infos) {
+		end = r.unit.entry.Source.End
+	}
+	return a.enterSource(r.unit.part(start, r.from, r.to, end).entry, int64(r.to-r.from))
+}
+
+// enterSource books an entry of the source with so many records on the target.
+func (a *aligner) enterSource(e ledger.Entry, records int64) error {
+	e.Target = ledger.Range{Start: a.position.Target, End: a.position.Target + records}
+	a.position.Source, a.position.Target = e.Source.End, e.Target.End
+	return a.enter(e)
+}
+
+func (a *aligner) enter(e ledger.Entry) error {
+	if e.Tile == ledger.Unexplained {
+		a.counts.unexplained += e.Source.Len()
+	}
+	switch {
+	case !a.open:
+		a.waiting = append(a.waiting, e)
+		return nil
+	case a.sink.entry == nil:
+		return nil
+	}
+	return a.sink.entry(e)
+}
+
+func (a *aligner) flush() error {
+	if err := a.flushRun(); err != nil {
+		return err
+	}
+	return a.flushNote()
+}
+
+// finish books what is at hand at the target's end.
+func (a *aligner) finish() error {
+	if !a.open {
+		return errNothingMatches
+	}
+	return a.flush()
+}
+
+// doubtful returns an error if what was found rests on the content of records
+// alone, and content tells little: many records have that of another one.
+func (a *aligner) doubtful() error {
+	if h := a.hole; h != nil && a.counts.orphans > a.atHole {
+		return undecided("target offsets [%d, %d) hold nothing, no number tells whose they were, and behind them stand records that the source does not have",
+			h.offset, h.offset+h.n)
+	}
+	r := &a.source.repeats
+	if a.recent.repeats.much() {
+		r = &a.recent.repeats
+	}
+	if !a.inexact || !r.much() {
+		return nil
+	}
+	return undecided("%d of %d records have the content of another one, and the rest of the evidence is gone or was written over", r.repeat, r.records)
+}

@@ -1,0 +1,103 @@
+package translate
+
+import (
+	"iter"
+
+	"apograph/ledger"
+)
+
+// A lineage is the generations whose books are one list together, the oldest
+// first: each but the last was cut off where the next one goes on, on both sides.
+type lineage []ledger.Pair
+
+// lineageOf returns the lineage that ends with a pair. A generation that goes on
+// elsewhere, or on another topic, begins a new one.
+func lineageOf(l *ledger.Ledger, pair ledger.Pair) lineage {
+	line := lineage{pair}
+	for {
+		before, ok := l.Previous(line[0].ID)
+		if !ok || before.Closed == nil || before.Closed.Cut == nil || !goesOn(&before, &line[0]) {
+			return line
+		}
+		line = append(lineage{before}, line...)
+	}
+}
+
+// goesOn reports whether the books of next begin where those of before were cut
+// off.
+func goesOn(before, next *ledger.Pair) bool {
+	cut := before.Closed.Cut
+	return next.ScopeStart == cut.Source && next.TargetBase == cut.Target &&
+		next.TargetTopic == before.TargetTopic && next.TargetTopicID == before.TargetTopicID
+}
+
+// bySource and byTarget return the index of the generation that has an offset.
+func (line lineage) bySource(offset int64) int {
+	i := len(line) - 1
+	for i > 0 && offset < line[i].ScopeStart {
+		i--
+	}
+	return i
+}
+
+func (line lineage) byTarget(offset int64) int {
+	i := len(line) - 1
+	for i > 0 && offset < line[i].TargetBase {
+		i--
+	}
+	return i
+}
+
+// clip takes from an entry of the i-th generation what lies behind its cut. It
+// returns false if nothing is left, or the entry only says what is not in the
+// scope of a later generation.
+func (line lineage) clip(i int, e *ledger.Entry) bool {
+	if i > 0 && e.Tile == ledger.BeforeStart {
+		return false
+	}
+	if i == len(line)-1 {
+		return true
+	}
+	cut := line[i].Closed.Cut
+	if e.Tile.AdvancesSource() && e.Source.Start >= cut.Source || !e.Tile.AdvancesSource() && e.Target.Start >= cut.Target {
+		return false
+	}
+	e.Source.End, e.Target.End = min(e.Source.End, cut.Source), min(e.Target.End, cut.Target)
+	for k := range e.Gaps {
+		if e.Gaps[k].Range.Start >= cut.Source {
+			e.Gaps = e.Gaps[:k]
+			break
+		}
+		e.Gaps[k].Range.End = min(e.Gaps[k].Range.End, cut.Source)
+	}
+	return true
+}
+
+// find returns the entry of the i-th generation that find returns.
+func (line lineage) find(i int, offset int64, find func(ledger.PairID, int64) (ledger.Entry, error)) (ledger.Entry, error) {
+	e, err := find(line[i].ID, offset)
+	if err == nil {
+		line.clip(i, &e)
+	}
+	return e, err
+}
+
+// read returns the entries of all generations from the i-th on, of that one from
+// an offset on.
+func (line lineage) read(
+	i int, from int64, read func(ledger.PairID, int64) iter.Seq2[ledger.Entry, error],
+) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for ; i < len(line); i++ {
+			for e, err := range read(line[i].ID, from) {
+				if err == nil && !line.clip(i, &e) {
+					continue
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			from = 0
+		}
+	}
+}
