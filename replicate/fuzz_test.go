@@ -32,8 +32,8 @@ func FuzzAssemble(f *testing.F) {
 		a := &assembler{
 			tools: t, joinLimit: joinBytes, pos: pos, compactPolicy: flags&1 > 0, firstSight: flags&2 > 0,
 			timestampsReplaced: flags&8 > 0, keepInfos: flags&16 > 0,
-			loss:     func(bool) ledger.Cause { return ledger.CauseRetention },
 			logStart: func() (int64, error) { return logStart, nil },
+			loss:     func(bool) ledger.Cause { return ledger.CauseRetention },
 		}
 		c := &chunk{aborted: newAborted(abortedIn(aborted)), logStart: logStart}
 		wholeBatches(c, data, &fetchState{next: pos})

@@ -138,7 +138,17 @@ func (p *partition) lossCause(insideBatch bool) ledger.Cause {
 	if d := p.deletion; newest == 0 && !insideBatch && !d.never && !d.bySize && d.retentionMillis >= 0 {
 		newest = p.newestOnTarget()
 	}
-	return p.deletion.cause(insideBatch, newest, p.flow.now().UnixMilli())
+	now := p.flow.now().UnixMilli()
+	cause := p.deletion.cause(insideBatch, newest, now)
+	if cause != ledger.CauseDeleteRecords || insideBatch {
+		return cause
+	}
+	// The settings say so, and they may have changed since they were read:
+	// nobody is accused by old ones.
+	if s, ok := p.flow.describe(p.flow.source, []string{p.source.topic})[p.source.topic]; ok {
+		return s.deletion().cause(insideBatch, newest, now)
+	}
+	return cause
 }
 
 // newestOnTarget returns the newest time in the last batch that the books have
