@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -195,6 +196,30 @@ func TestCauseOfALossBetweenRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCauseOfALossAfterASettingChanged: retention begins to delete at once when
+// somebody lets it, and the settings that the flow knows are those of before.
+func TestCauseOfALossAfterASettingChanged(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", map[string]string{"retention.ms": "-1"})
+	tens(t, pair, 0, 30)
+	config := livingConfig(t, pair, "t")
+	config.RefreshInterval = time.Hour
+	l := live(t, pair, config)
+	l.at("t", 0, 30)
+	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t", Partition: -1, Paused: true})
+	l.stopped("t", 0, replicate.StopPaused)
+	tens(t, pair, 30, 100)
+	change := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: kadm.StringPtr("60000")}}
+	if _, err := admin(t, pair.Source.Bootstrap).AlterTopicConfigs(t.Context(), change, "t"); err != nil {
+		t.Fatal(err)
+	}
+	mustDelete(t, pair.Source, "t", 0, 60)
+	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t", Partition: -1})
+	l.at("t", 0, 100)
+	l.end()
+	wantLost(t, config.LedgerPath, ledger.Range{Start: 30, End: 60}, ledger.CauseRetention)
 }
 
 // TestLogStartThatWasNotSo: a leader says that the position is out of range and
