@@ -212,7 +212,7 @@ func (a *adoption) parted(p *partition) error {
 // of them if it is not there.
 func (a *adoption) withoutSource() (n int64, err error) {
 	at, number := a.at, a.number
-	for i := 0; n < adoptionWindow; {
+	for i := 0; n < adoptionWindow && i < adoptionWindow; {
 		b, err := a.peek(i)
 		if b == nil || err != nil {
 			return n, err

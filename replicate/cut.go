@@ -26,7 +26,7 @@ type divergence struct {
 func (p *partition) diverged(d divergence) {
 	detail := fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d", d.epoch, d.end)
 	if end := p.flow.ledger.End(p.pair.ID).Source; d.end < end {
-		p.halt(StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
+		p.haltAt(d.end, StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
 		return
 	}
 	if p.backoff(detail) {
@@ -59,7 +59,8 @@ func (p *partition) beginAnew(why string) {
 
 // cut stops the partition if the source's leader says that its log was cut
 // below the books: the epoch that they know last ended earlier
-// (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing.
+// (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing. What was
+// proven once holds, until a person accepts it.
 func (p *partition) cut() bool {
 	if l := p.flow.ledger; l.Committed(p.pair.ID) != l.End(p.pair.ID) {
 		if err := l.Commit(); err != nil { // only what is committed can be read
@@ -70,6 +71,9 @@ func (p *partition) cut() bool {
 	}
 	epoch, end := p.newestEpoch()
 	at, detail := p.flow.cutBelow(p, epoch, end)
+	if known := p.severed; known != nil && (detail == "" || known.offset < at) {
+		at, detail = known.offset, known.detail
+	}
 	if detail == "" {
 		return false
 	}
@@ -87,8 +91,17 @@ func (p *partition) cut() bool {
 		p.dropAcceptance()
 		detail += "; where the logs part cannot be told, so that it cannot be accepted: copy the topic anew, with a ledger of its own"
 	}
-	p.halt(StopSourceTruncated, detail)
+	p.haltAt(at, StopSourceTruncated, detail)
 	return true
+}
+
+// keepCut keeps what is known of a cut below the books until a person has
+// accepted it: the source forgets where an epoch ended once its log start has
+// passed that place (LeaderEpochFileCache.truncateFromStartAsyncFlush).
+func (p *partition) keepCut(s stopped) {
+	if s.reason == StopSourceTruncated && s.offset < p.flow.ledger.End(p.pair.ID).Source {
+		p.severed = &s
+	}
 }
 
 // cutBelow asks the source's leader where an epoch ended that is known to have

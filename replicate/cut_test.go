@@ -136,10 +136,25 @@ func TestDivergenceBelowTheBooks(t *testing.T) {
 	tens(t, pair, 30, 60)
 	diverges(pair.Source, 30, 20)
 	s := mustRun(t, config)
-	if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 30 {
-		t.Errorf("summary %+v, want source_truncated at 30", s)
+	if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 20 {
+		t.Errorf("summary %+v, want source_truncated, the logs parting at 20", s)
 	}
 	wantTiles(t, s, nil)
+	if err := pair.Source.Restart(); err != nil { // nobody says so any more
+		t.Fatal(err)
+	}
+	s = mustRun(t, config)
+	if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 20 {
+		t.Errorf("forgotten: %+v", s)
+	}
+	offline(t, config, func(book *ledger.Ledger) {
+		mustOrder(t, func(o ledger.Order) error { return replicate.OrderOffline(book, o) }, ledger.Order{SourceTopic: "t", Partition: -1, AcceptTruncated: true})
+	})
+	s = mustRun(t, config)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: 20, ledger.Copied: 40})
+	if !s.Complete {
+		t.Errorf("accepted: %+v", s)
+	}
 	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
 }
 

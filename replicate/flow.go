@@ -22,6 +22,7 @@ import (
 type Flow struct {
 	config    Config
 	selection mm2.Selection
+	former    *mm2.Selection // of the run before; nil unknown
 	started   time.Time
 
 	source *cluster // long polls and everything but bulk fetches

@@ -10,12 +10,30 @@ import (
 	"apograph/internal/recordbatch"
 )
 
+// A bounded decompresses for kgo within the bounds of a decoder: what kgo brings
+// along has none. What it returns is valid until the decoder is used again.
+type bounded struct {
+	decoder *recordbatch.Decoder
+	err     error // of the last call
+}
+
+// Decompress implements [kgo.Decompressor].
+func (b *bounded) Decompress(src []byte, codec kgo.CompressionCodecType) (out []byte, err error) {
+	h := recordbatch.Header{Attributes: int16(codec), Count: 1}
+	out, b.err = b.decoder.Body(h, append(make([]byte, recordbatch.HeaderSize), src...))
+	return out, b.err
+}
+
 // legacy accounts for one entry of a message set, the format before Kafka 0.11
 // (magic 0 and 1), which old logs can still hold. Its records are read by kgo
 // and encoded anew; message format 0 has no times, a consumer sees -1.
 func (a *assembler) legacy(c *chunk, entry []byte) error {
+	inside := &bounded{decoder: &a.tools.decoder}
 	fp, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{},
-		&kmsg.FetchResponseTopicPartition{RecordBatches: entry}, kgo.DefaultDecompressor(), nil)
+		&kmsg.FetchResponseTopicPartition{RecordBatches: entry}, inside, nil)
+	if inside.err != nil {
+		return &sourceError{a.pos, StopUnsupportedFormat, fmt.Errorf("message set: %w", inside.err)}
+	}
 	if fp.Err != nil {
 		return &sourceError{a.pos, StopUnsupportedFormat, fmt.Errorf("message set: %w", fp.Err)}
 	}

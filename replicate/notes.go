@@ -85,7 +85,7 @@ func (a *adoption) judgeHole(i int, at, number int64) (verdict, error) {
 		return verdict{kind: tailGone, until: a.reader.end, why: "unknown"}, nil
 	}
 	end := b.base
-	for next := b.base; b != nil && b.base == next && !b.ours; {
+	for next := b.base; b != nil && b.base == next && !b.ours && i < adoptionWindow; {
 		next = b.next
 		i++
 		if b, err = a.peek(i); err != nil {
@@ -287,6 +287,9 @@ func (p *partition) haltForeign() bool {
 // the first copies differ, or have no source.
 func (p *partition) firstCopy(b *readBatch, second ledger.Range, number int64) (ledger.Range, error) {
 	var origin ledger.Range
+	if number < 0 {
+		return origin, nil // the pair never had such a record
+	}
 	if err := p.flow.ledger.Commit(); err != nil {
 		return origin, p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"apograph/internal/mm2"
 	"apograph/ledger"
 )
 
@@ -39,6 +40,11 @@ func (f *Flow) checkIdentity() error {
 	if f.ledger == nil {
 		return nil
 	}
+	if scope := f.ledger.Scope(); len(scope.Topics) > 0 {
+		if former, err := mm2.ParseSelection(scope.Topics, scope.TopicsExclude); err == nil {
+			f.former = &former
+		}
+	}
 	id := f.ledger.Identity()
 	for _, x := range []struct{ what, ledger, flow string }{
 		{"source alias", id.SourceAlias, f.source.alias},
@@ -51,6 +57,15 @@ func (f *Flow) checkIdentity() error {
 		}
 	}
 	return nil
+}
+
+// wasInScope reports whether the run before was to copy a topic.
+func (f *Flow) wasInScope(name string) bool {
+	if f.former == nil {
+		return false
+	}
+	_, in := f.former.Match(name)
+	return in
 }
 
 // createLedger makes a new ledger, now that the flow is known to be able to run.

@@ -103,7 +103,7 @@ func TestSourceCutBelowTheBooks(t *testing.T) {
 					mustAppend(t, pair.Source.Bootstrap, numbered(100, again)...)
 				}
 				s := mustRun(t, config)
-				if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 14 {
+				if s.Complete || len(s.Stopped) != 1 || s.Stopped[0].Reason != replicate.StopSourceTruncated || s.Stopped[0].Offset != 10 {
 					t.Errorf("summary %+v", s)
 				}
 				acceptTruncation(t, pair, config, again)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
 
@@ -36,12 +35,13 @@ type partition struct {
 	phase    phase
 	end      int64 // copy up to here and finish; -1 for ever
 	chunks   []*chunk
-	era      int     // of the chunks that count
-	first    *bounds // seen before it was set to work; nil once recorded
-	logEnd   *int64  // of the target, as seen then; nil once used
-	bounds   *bounds // of the last fetch answer since begin
-	seenEnd  int64   // highest end of the source's log that was seen since begin
-	gone     *int64  // what a fetch found below the log's start, until an answer says where that is
+	era      int      // of the chunks that count
+	first    *bounds  // seen before it was set to work; nil once recorded
+	logEnd   *int64   // of the target, as seen then; nil once used
+	bounds   *bounds  // of the last fetch answer since begin
+	seenEnd  int64    // highest end of the source's log that was seen since begin
+	severed  *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
+	gone     *int64   // what a fetch found below the log's start, until an answer says where that is
 	asm      assembler
 	deletion deletion // of the source topic
 
@@ -345,52 +345,6 @@ func (p *partition) settle() bool {
 	return true
 }
 
-// refused deals with a batch that the target will not take as it is: it is
-// split until the record at fault stands alone. A batch that does not have its
-// own checksum any more was damaged in our memory, which is why it was refused:
-// it is fetched again, and never encoded anew.
-func (p *partition) refused(a answer) {
-	u := p.win.head()
-	if u == nil {
-		p.win.resume()
-		return
-	}
-	t := p.flow.tools()
-	defer p.flow.giveBack(t)
-	err := checkBatch(u)
-	if err == nil && u.records == 1 && u.recoded {
-		p.haltAt(u.entry.Source.Start, a.stop, p.flow.explainRefusal(p, u, a))
-		return
-	}
-	var parts []*unit
-	if err == nil {
-		parts, err = t.halve(u)
-	}
-	switch {
-	case errors.Is(err, errDamaged):
-		p.flow.config.Logger.Error("a batch was damaged in memory; it is fetched again", "partition", p.source.String(),
-			"offset", u.entry.Source.Start, "error", err)
-		if p.backoff(err.Error()) {
-			p.restart()
-		}
-		return
-	case err != nil:
-		p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
-		return
-	}
-	for _, part := range parts {
-		p.flow.reader.hold(part)
-	}
-	p.win.split(parts...)
-}
-
-// send hands u to the target's leader.
-func (p *partition) send(u *unit) {
-	recordbatch.Patch(u.batch, p.producer.ID, p.producer.Epoch, u.sequence)
-	p.wrote = true
-	p.flow.writer.send(p, u)
-}
-
 // assemble prepares the next unit, if there is data. It reports whether it did
 // anything.
 func (p *partition) assemble() bool {
@@ -421,24 +375,6 @@ func (p *partition) assemble() bool {
 func (p *partition) dealtWith(c *chunk) {
 	p.flow.reader.taken(p, c)
 	c.release()
-}
-
-// admit gives u to the window, in pieces if the target would not take it whole.
-func (p *partition) admit(u *unit) {
-	if limit := p.topic.facts.Load().target.maxBatchBytes(); len(u.batch) > limit && u.records > 1 {
-		parts, err := p.asm.tools.halve(u)
-		if err != nil {
-			p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
-			return
-		}
-		for _, part := range parts {
-			p.admit(part)
-		}
-		return
-	}
-	u.stale = p.flow.stale(u.maxTimestamp)
-	p.flow.reader.hold(u)
-	p.win.add(u)
 }
 
 func (p *partition) assembleFailed(err error) {
@@ -495,6 +431,7 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		return
 	}
 	p.stop = stopped{offset, reason, detail}
+	p.keepCut(p.stop)
 	switch reason {
 	case StopForeignWriter:
 		p.sticky = &stopped{offset, reason, detail}
@@ -534,58 +471,4 @@ func (p *partition) drop() {
 		}
 		p.win.open = nil
 	}
-}
-
-const (
-	// shedAfter is how many attempts may fail in a row before a partition
-	// waits empty-handed, so that others can use the memory, and begins again.
-	shedAfter = 4
-
-	maxBackoff = 10 * time.Second
-)
-
-// backoff waits before another attempt and learns the target's leaders. It
-// reports false if the partition has stopped, or begins again, instead.
-func (p *partition) backoff(detail string) bool {
-	if p.tries == 0 {
-		p.failing = p.flow.now()
-	}
-	if p.flow.now().Sub(p.failing) > p.flow.config.UnavailableAfter {
-		p.halt(StopUnavailable, detail)
-		return false
-	}
-	generation := p.flow.target.seen()
-	wait := min(50*time.Millisecond<<min(p.tries, 8), maxBackoff)
-	p.tries++
-	again := p.tries > shedAfter && p.phase == phaseCopy && (p.win == nil || p.win.flying == 0)
-	if again {
-		p.flow.warnOnce("waits "+p.source.String(), "partition makes no progress; it is tried again", "partition", p.source.String(), "detail", detail)
-		p.shed()
-	}
-	if pause(p.flow.ctx, wait) == nil {
-		_, _ = p.flow.target.refresh(p.flow.ctx, generation)
-		if s := p.targetGone(); s != nil {
-			p.halt(s.reason, s.detail)
-			return false
-		}
-	}
-	if again {
-		p.post(event{begin: true})
-	}
-	return !again
-}
-
-// shed forgets everything that is not in the books. Nothing is in flight.
-func (p *partition) shed() {
-	p.flow.reader.stop(p)
-	p.drop()
-	p.win, p.bounds = nil, nil
-	p.phase = phaseIdle
-}
-
-// restart begins again from the books: what the target holds is found there.
-// Nothing is in flight.
-func (p *partition) restart() {
-	p.shed()
-	p.post(event{begin: true})
 }

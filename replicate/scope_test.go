@@ -288,3 +288,24 @@ func TestLostWasLastKnownBeforeItWent(t *testing.T) {
 	}
 	l.end()
 }
+
+// TestPartitionsAddedBeforeTheFirstBook: the flow was to copy a topic, and could
+// not make it on the target. What the topic was given since is new, and what is
+// gone of it is lost.
+func TestPartitionsAddedBeforeTheFirstBook(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, on("t", 0, 0, 7)...)
+	mustDelete(t, pair.Source, "t", 0, 3)
+	refusal := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.CreateTopics, Count: -1, Err: kerr.TopicAuthorizationFailed})
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	refusal.Remove()
+	mustGrow(t, pair.Source, "t", 2)
+	mustAppend(t, pair.Source.Bootstrap, on("t", 1, 0, 7)...)
+	mustDelete(t, pair.Source, "t", 1, 4)
+	s := mustRun(t, config)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: 3, ledger.Lost: 4, ledger.Copied: 7})
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}

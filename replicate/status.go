@@ -221,6 +221,8 @@ func (p *partition) recall() {
 	switch {
 	case ok && StopReason(s.Reason) == StopForeignWriter:
 		p.sticky = &stopped{s.Offset, StopForeignWriter, s.Detail}
+	case ok && StopReason(s.Reason) == StopSourceTruncated:
+		p.keepCut(stopped{s.Offset, StopSourceTruncated, s.Detail})
 	case ok && StopReason(s.Reason) == StopTargetLostRecords:
 		p.suspect = true
 	case ok && StopReason(s.Reason) == StopFenced:

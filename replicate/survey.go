@@ -104,7 +104,7 @@ func (f *Flow) judge(booked map[string]int32) error {
 		switch {
 		case !ok || first.FromStart:
 			t.existed = 0
-		case booked[name] == 0: // also those that it was given before the flow was to copy it
+		case booked[name] == 0 && !f.wasInScope(name): // also those that it was given before the flow was to copy it
 			t.existed = int32(len(t.source.leaders))
 		default:
 			t.existed = first.Partitions

@@ -293,3 +293,21 @@ func TestTailDeletedByRetention(t *testing.T) {
 		proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 16, ledger.Foreign: 6})
 	})
 }
+
+// TestSequenceNumbersOfBeforeTheBeginning: a batch under our producer id has numbers
+// that the pair never came to, or that reach across its beginning.
+func TestSequenceNumbersOfBeforeTheBeginning(t *testing.T) {
+	for name, sequence := range map[string]int32{"across": 1<<31 - 3, "before": 1<<31 - 50, "far ahead": 1 << 29} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copied(t, 10)
+			if err := pair.Target.ForgetProducers("t", 0); err != nil {
+				t.Fatal(err)
+			}
+			records := append(numbered(500, 3), numbered(0, 3)...)
+			mustAppendBatch(t, pair, ours(t, producers(t, config)[0], sequence, records))
+			wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10, ledger.Foreign: 6})
+			proveNothingMissing(t, pair)
+		})
+	}
+}

@@ -292,7 +292,7 @@ func TestKafkaSourceCut(t *testing.T) {
 		t.Errorf("exit code %d, complete %v, stopped %v", code, answer["complete"], stopped)
 	}
 	for _, s := range stopped {
-		if row := s.(map[string]any); row["reason"] != "source_truncated" || row["offset"] != 100.0 {
+		if row := s.(map[string]any); row["reason"] != "source_truncated" || row["offset"] != 90.0 {
 			t.Errorf("stopped %v", row)
 		}
 	}
