@@ -1,14 +1,14 @@
 # Everything below is plain Go; `make help` lists it.
 GO      ?= go
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
-FUZZTIME ?= 10s
+FUZZTIME ?= 1m
 SEEDS   ?= 300
 FIRST   ?= 1
 LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden sim bench
+.PHONY: help build demo test test-kafka test-kafka-librdkafka check fuzz golden sim mutants bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -18,8 +18,9 @@ build: ## build bin/apograph, one static binary
 demo: build ## the whole story on two clusters inside the process; it breaks a record, and finds it (exit 3)
 	@bin/apograph demo; code=$$?; test $$code -eq 3
 
-test: ## all tests that need nothing but Go
+test: ## all tests that need nothing but Go, and 5 s of each fuzz target
 	$(GO) test -count=1 -timeout 20m ./...
+	$(MAKE) fuzz FUZZTIME=5s
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
@@ -29,22 +30,28 @@ test-kafka-librdkafka: ## the kills while librdkafka writes as well: needs Pytho
 	APOGRAPH_LIBRDKAFKA=$(CURDIR)/bin/librdkafka/bin/python $(GO) test -count=1 -timeout 30m -tags kafka -run TestKafkaLiveKills ./cmd/apograph
 
 check: ## format, vet, staticcheck, race detector, short fuzz, golden files
-	test -z "$$(gofmt -l bench cmd fuzz internal ledger replicate translate verify)"
+	test -z "$$(gofmt -l bench cmd fuzz internal ledger replicate tools translate verify)"
 	$(GO) vet ./... && $(GO) vet -tags kafka ./...
 	$(STATICCHECK) ./... && $(STATICCHECK) -tags kafka ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 30m ./...
-	$(MAKE) fuzz
+	$(MAKE) fuzz FUZZTIME=10s
 	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
 
-fuzz: ## each fuzz target for FUZZTIME
-	@set -e; for p in ./fuzz ./ledger ./verify; do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
+FUZZED = ./cmd/apograph ./fuzz ./internal/mm2 ./ledger ./replicate ./verify
+
+fuzz: ## each fuzz target for FUZZTIME: every parser of bytes from a broker, a file, a socket or a person
+	@set -e; for p in $(FUZZED); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
 		echo $$p $$f; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; done; done
 
 golden: ## write the golden files anew
 	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'Script|Golden'
 
-sim: ## play SEEDS simulated histories, from the one of seed FIRST on
-	APOGRAPH_SIM_SEEDS=$(SEEDS) APOGRAPH_SIM_FIRST=$(FIRST) $(GO) test -count=1 -timeout 0 -run TestSimulation ./fuzz
+sim: ## play SEEDS simulated histories, from the one of seed FIRST on, and list those that fail
+	@mkdir -p bin; APOGRAPH_SIM_SEEDS=$(SEEDS) APOGRAPH_SIM_FIRST=$(FIRST) $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' ./fuzz > bin/sim.log 2>&1; code=$$?; \
+	if test $(SEEDS) = 1; then cat bin/sim.log; else sed -n 's/.*--- FAIL: TestSimulation\/seed=\([0-9]*\).*/failed: make sim FIRST=\1 SEEDS=1/p' bin/sim.log; tail -n 1 bin/sim.log; fi; exit $$code
+
+mutants: ## put one deliberate bug after the other into a copy, and see the tests notice
+	cd tools && $(GO) run ./mutants
 
 bench: ## Go benchmarks of the hot paths
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./ledger ./translate ./verify

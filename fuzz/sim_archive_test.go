@@ -13,34 +13,94 @@ import (
 // showed it, also what it has deleted since, and what the copier may not have
 // got to see.
 type simArchive struct {
-	fates   map[int64]kafkatest.Fate   // of decided offsets that held something
-	records map[int64]kafkatest.Record // that were committed
+	// eras are what the log was taken for, oldest first: a new one begins when
+	// its tail is cut off, or its topic is created again. The last one is now.
+	eras []*simEra
 
 	// Offsets that were removed when the books did not reach them, by what the
 	// books may say of them in place of their fate.
-	lost, compacted, before []ledger.Range
+	lost, compacted, before []simRemoval
 
 	cleaned bool
 }
 
-func simIn(ranges []ledger.Range, offset int64) bool {
-	return slices.ContainsFunc(ranges, func(r ledger.Range) bool { return r.Contains(offset) })
+// A simEra is a log to which things were only added.
+type simEra struct {
+	topicID ledger.TopicID
+	fates   map[int64]kafkatest.Fate   // of decided offsets that held something
+	records map[int64]kafkatest.Record // that were committed
+}
+
+func newSimEra(id ledger.TopicID) *simEra {
+	return &simEra{topicID: id, fates: map[int64]kafkatest.Fate{}, records: map[int64]kafkatest.Record{}}
+}
+
+// before returns the era's offsets below a cut.
+func (e *simEra) before(cut int64) *simEra {
+	kept := newSimEra(e.topicID)
+	for offset, fate := range e.fates {
+		if offset < cut {
+			kept.fates[offset] = fate
+		}
+	}
+	for offset, r := range e.records {
+		if offset < cut {
+			kept.records[offset] = r
+		}
+	}
+	return kept
+}
+
+// A simRemoval says that offsets are gone that the books of a generation, the
+// open one at that time, did not reach. The books of later ones reach nothing.
+type simRemoval struct {
+	generation int32
+	ledger.Range
+}
+
+func simIn(removals []simRemoval, generation int32, offset int64) bool {
+	return slices.ContainsFunc(removals, func(r simRemoval) bool {
+		return offset < r.End && (r.generation < generation || r.generation == generation && offset >= r.Start)
+	})
+}
+
+// now returns what the log is at present.
+func (a *simArchive) now() *simEra { return a.eras[len(a.eras)-1] }
+
+// held returns the record that a topic held at an offset once and that has a
+// timestamp, which no other record has.
+func (a *simArchive) held(topicID ledger.TopicID, offset, timestamp int64) (kafkatest.Record, bool) {
+	for _, e := range a.eras {
+		if r, ok := e.records[offset]; ok && e.topicID == topicID && r.Timestamp == timestamp {
+			return r, true
+		}
+	}
+	return kafkatest.Record{}, false
 }
 
 func (w *simWorld) archived(p simPartition) *simArchive {
 	a := w.archive[p]
 	if a == nil {
-		a = &simArchive{fates: map[int64]kafkatest.Fate{}, records: map[int64]kafkatest.Record{}}
+		a = &simArchive{eras: []*simEra{newSimEra(w.sourceID(p.topic))}}
 		w.archive[p] = a
 	}
 	return a
+}
+
+// sourceID returns the id of a source topic, which exists.
+func (w *simWorld) sourceID(topic string) ledger.TopicID {
+	info := w.pair.Source.Fake().TopicInfo(topic)
+	if info == nil {
+		w.t.Fatalf("the source has no topic %s", topic)
+	}
+	return info.TopicID
 }
 
 // archiveNow reads what a source partition holds. What it held before must not
 // have changed.
 func (w *simWorld) archiveNow(p simPartition) (tiles []kafkatest.SourceTile) {
 	w.t.Helper()
-	a := w.archived(p)
+	a := w.archived(p).now()
 	w.eventually("archive", func() error {
 		ctx, cancel := w.within(time.Minute)
 		defer cancel()
@@ -79,28 +139,34 @@ func (w *simWorld) archiveAll() {
 	}
 }
 
-// position returns where the committed source book of a partition ends; 0 if it
-// has none.
-func (w *simWorld) position(p simPartition) (at int64) {
+// open returns the open pair of a partition, with where its committed books end.
+// It reports false if there is none.
+func (w *simWorld) open(p simPartition) (open ledger.Pair, end ledger.Position, ok bool) {
 	w.withBook(func(l *ledger.Ledger) {
 		for _, pair := range l.Pairs() {
-			if pair.SourceTopic == p.topic && pair.Partition == p.partition {
-				at = l.Committed(pair.ID).Source
+			if pair.SourceTopic == p.topic && pair.Partition == p.partition && pair.Closed == nil {
+				open, end, ok = pair, l.Committed(pair.ID), true
 			}
 		}
 	})
-	return at
+	return open, end, ok
 }
 
-// untouched reports whether the books hold nothing of a partition yet but that
-// something lies before their scope: its start may still move up.
+// removal says that offsets below one are gone that the books do not reach.
+func (w *simWorld) removal(p simPartition, below int64) simRemoval {
+	pair, end, _ := w.open(p) // what begins without a book is generation 1, and reaches nothing
+	return simRemoval{max(pair.Generation, 1), ledger.Range{Start: end.Source, End: max(end.Source, below)}}
+}
+
+// untouched reports whether the first books of a partition hold nothing yet but
+// that something lies before their scope: its start may still move up.
 func (w *simWorld) untouched(p simPartition) bool {
 	untouched := true
 	w.withBook(func(l *ledger.Ledger) {
 		for _, pair := range l.Pairs() {
 			if pair.SourceTopic == p.topic && pair.Partition == p.partition {
 				end := l.Committed(pair.ID)
-				untouched = end.Source == l.Totals(pair.ID).Tiles[ledger.BeforeStart] && end.Target == 0
+				untouched = pair.Generation == 1 && end.Source == l.Totals(pair.ID).Tiles[ledger.BeforeStart] && end.Target == 0
 			}
 		}
 	})
@@ -139,14 +205,13 @@ func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
 		return
 	}
 	to := start + 1 + rng.Int64N(end-start)
-	a, at := w.archived(p), w.position(p)
-	gone := ledger.Range{Start: at, End: max(at, to)}
+	a, gone := w.archived(p), w.removal(p, to)
 	a.lost = append(a.lost, gone)
 	if p.partition < t.old && w.untouched(p) {
 		a.before = append(a.before, gone)
 	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))
-	w.say("%v: [%d, %d) deleted, copied to %d", p, start, to, at)
+	w.say("%v: [%d, %d) deleted, copied to %d", p, start, to, gone.Start)
 }
 
 func (w *simWorld) clean(rng *rand.Rand) {
@@ -160,10 +225,10 @@ func (w *simWorld) clean(rng *rand.Rand) {
 	if start == end {
 		return
 	}
-	a, at := w.archived(p), w.position(p)
+	a, gone := w.archived(p), w.removal(p, end)
 	a.cleaned = true
-	a.compacted = append(a.compacted, ledger.Range{Start: at, End: max(at, end)})
+	a.compacted = append(a.compacted, gone)
 	cleaner := kafkatest.Cleaner{Upto: start + 1 + rng.Int64N(end-start), Now: time.Now(), DeleteRetention: time.Duration(rng.IntN(3)) * 5 * time.Second}
 	w.must(w.pair.Source.Clean(p.topic, p.partition, cleaner))
-	w.say("%v: cleaned below %d of %d, copied to %d", p, cleaner.Upto, end, at)
+	w.say("%v: cleaned below %d of %d, copied to %d", p, cleaner.Upto, end, gone.Start)
 }

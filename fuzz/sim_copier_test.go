@@ -144,13 +144,8 @@ func (c *simCopier) kill(t *testing.T) string {
 	t.Helper()
 	synctest.Wait()
 	path := filepath.Join(filepath.Dir(c.path), fmt.Sprintf("after-%d.ledger", c.number))
-	switch data, err := os.ReadFile(c.path); {
-	case err == nil:
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	case !errors.Is(err, os.ErrNotExist):
-		t.Fatal(err)
+	if simBookIsThere(c.path) {
+		copyFile(t, c.path, path)
 	}
 	c.mu.Lock()
 	c.dead = true
@@ -173,4 +168,20 @@ func simBook(t *testing.T, path string) *ledger.Ledger {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func simBookIsThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

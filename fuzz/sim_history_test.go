@@ -3,6 +3,7 @@ package fuzz
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,8 @@ const (
 	opStop          simOp = "stop the copier"
 	opKill          simOp = "kill the copier"
 	opRest          simOp = "rest"
+	opTrouble       simOp = "make trouble"
+	opOperate       simOp = "do what the advice says"
 )
 
 // simWeights says how often steps of each kind come, out of the sum.
@@ -54,6 +57,7 @@ func (s simStep) rng() *rand.Rand { return rand.New(rand.NewPCG(s.seed, 1)) }
 // A simHistory is what happens in a seed.
 type simHistory struct {
 	seed           uint64
+	trouble        simTrouble
 	sources        int // brokers
 	targets        int
 	runsFirst      bool // the copier is started before there is anything
@@ -63,17 +67,34 @@ type simHistory struct {
 	steps          []simStep
 }
 
-func newSimHistory(seed uint64) simHistory {
+// newSimHistory makes the history of a seed. Without trouble it is the same for
+// every kind of trouble.
+func newSimHistory(seed uint64, trouble simTrouble) simHistory {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	h := simHistory{
-		seed: seed, sources: 1 + rng.IntN(2), targets: 1 + rng.IntN(3),
+		seed: seed, trouble: trouble, sources: 1 + rng.IntN(2), targets: 1 + rng.IntN(3),
 		runsFirst: rng.IntN(3) == 0, topicsAtStart: rng.IntN(3),
 		latencyMillis: []int{0, 3, 20, 150}[rng.IntN(4)], refreshSeconds: 1 + rng.IntN(10),
 	}
 	for range 30 + rng.IntN(50) {
 		h.steps = append(h.steps, simStep{op: simOpOf(rng), after: simPause(rng), seed: rng.Uint64()})
 	}
+	if trouble != noTrouble {
+		h.addTrouble(rng)
+	}
 	return h
+}
+
+// addTrouble adds a few steps anywhere.
+func (h *simHistory) addTrouble(rng *rand.Rand) {
+	for i := range 1 + rng.IntN(5) {
+		op := opTrouble
+		if i > 0 && rng.IntN(3) == 0 {
+			op = opOperate
+		}
+		step := simStep{op: op, after: simPause(rng), seed: rng.Uint64()}
+		h.steps = slices.Insert(h.steps, rng.IntN(len(h.steps)+1), step)
+	}
 }
 
 func simOpOf(rng *rand.Rand) simOp {
@@ -98,6 +119,6 @@ func simPause(rng *rand.Rand) time.Duration {
 }
 
 func (h simHistory) String() string {
-	return fmt.Sprintf("seed %d: %d source brokers, %d target brokers, copier first %t, %d topics at the start, latency %d ms, refresh %d s, %d steps",
-		h.seed, h.sources, h.targets, h.runsFirst, h.topicsAtStart, h.latencyMillis, h.refreshSeconds, len(h.steps))
+	return fmt.Sprintf("seed %d, %s: %d source brokers, %d target brokers, copier first %t, %d topics at the start, latency %d ms, refresh %d s, %d steps",
+		h.seed, h.trouble, h.sources, h.targets, h.runsFirst, h.topicsAtStart, h.latencyMillis, h.refreshSeconds, len(h.steps))
 }

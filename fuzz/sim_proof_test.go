@@ -1,35 +1,55 @@
 package fuzz
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
-	"apograph/translate"
 )
 
-// A simProof holds one finished partition to what the source ever held.
+// A simProof holds one finished partition to what the source ever held, and to
+// what the target holds.
 type simProof struct {
 	*simWorld
 	partition simPartition
 	archive   *simArchive
 	tiles     []kafkatest.SourceTile // of the source, now
 	target    []kafkatest.Record     // all that the target holds
+	targetID  ledger.TopicID         // of the topic that holds it
 	book      *ledger.Ledger
-	pair      ledger.Pair
+	books     []*simBooks // of each generation, oldest first
+	stopped   bool        // it may have ended before its end
+	highest   int64       // of the source
 
-	source  map[int64]ledger.Tile // the source book, offset by offset
-	lost    map[int64]bool        // source offsets in bad tiles
-	orphan  map[int64]bool        // target offsets
-	copied  []simCopied           // what is copied, by the clusters alone
-	booked  []simCopied           // and by the books
-	highest int64                 // of the source
+	// Of the newest generation, which answers, with those whose books go on in it.
+	pair   ledger.Pair
+	base   int64                 // target offset at which they begin
+	source map[int64]ledger.Tile // their source books, offset by offset
+	copied []simCopied           // what is copied, by the books; the target's records are held to it
 }
 
 // A simCopied says where a record is.
 type simCopied struct{ source, target int64 }
+
+// simBooks are the books of one generation, offset by offset.
+type simBooks struct {
+	pair       ledger.Pair
+	source     map[int64]ledger.Tile
+	copied     []simCopied
+	target     map[int64]simClaim
+	end        simCopied // where both end
+	totals     ledger.Totals
+	sourceEnds int64 // up to where the generation answers: the next one begins there
+	targetEnds int64
+}
+
+// A simClaim is what a target book says about an offset.
+type simClaim struct {
+	tile   ledger.Tile
+	source int64        // of a copy
+	origin ledger.Range // of a duplicate
+}
 
 // prove holds the end of a history to everything that is promised.
 func (w *simWorld) prove() {
@@ -37,28 +57,25 @@ func (w *simWorld) prove() {
 	book, err := ledger.Open(w.config.LedgerPath, ledger.Options{ReadOnly: true})
 	w.must(err)
 	defer book.Close()
-	pairs := map[simPartition]ledger.Pair{}
+	pairs := map[simPartition][]ledger.Pair{}
 	for _, pair := range book.Pairs() {
 		p := simPartition{pair.SourceTopic, pair.Partition}
-		if _, twice := pairs[p]; twice || pair.Closed != nil || pair.TargetBase != 0 {
-			w.t.Errorf("%v: pair %+v", p, pair)
-		}
-		pairs[p] = pair
+		pairs[p] = append(pairs[p], pair)
 	}
 	all := w.partitions()
 	if len(pairs) != len(all) {
-		w.t.Fatalf("%d pairs, %d partitions", len(pairs), len(all))
+		w.t.Fatalf("books of %d partitions, there are %d", len(pairs), len(all))
 	}
 	whole := true
 	for _, p := range all {
-		proof := &simProof{
-			simWorld: w, partition: p, archive: w.archived(p), tiles: w.archiveNow(p), book: book, pair: pairs[p],
-			source: map[int64]ledger.Tile{}, lost: map[int64]bool{}, orphan: map[int64]bool{},
+		proof := &simProof{simWorld: w, partition: p, archive: w.archived(p), tiles: w.archiveNow(p), book: book, stopped: w.stopped[p] != ""}
+		if len(pairs[p]) == 0 {
+			w.t.Fatalf("%v has no books", p)
 		}
-		proof.run()
-		whole = whole && !proof.shortened()
+		proof.run(pairs[p])
+		whole = whole && proof.whole()
 	}
-	if whole { // the source still has everything
+	if whole { // the source still has everything, and nothing was in the way
 		var names []string
 		for _, t := range w.topics {
 			names = append(names, t.name)
@@ -67,11 +84,12 @@ func (w *simWorld) prove() {
 	}
 }
 
-// shortened reports whether the source holds less than it did.
-func (p *simProof) shortened() bool {
-	return slices.ContainsFunc(p.tiles, func(t kafkatest.SourceTile) bool {
+// whole reports whether the target must hold what the source holds and no more.
+func (p *simProof) whole() bool {
+	shortened := slices.ContainsFunc(p.tiles, func(t kafkatest.SourceTile) bool {
 		return t.Fate == kafkatest.BelowStart || t.Fate == kafkatest.Absent
 	})
+	return !shortened && !p.stopped && len(p.archive.eras) == 1 && len(p.books) == 1 && len(p.copied) == len(p.target)
 }
 
 func (p *simProof) wrong(format string, args ...any) {
@@ -79,23 +97,36 @@ func (p *simProof) wrong(format string, args ...any) {
 	p.t.Errorf("%v: %s", p.partition, fmt.Sprintf(format, args...))
 }
 
-func (p *simProof) run() {
+func (p *simProof) run(pairs []ledger.Pair) {
 	if n := len(p.tiles); n > 0 {
 		p.highest = p.tiles[n-1].End
 	}
-	var err error
-	p.target, err = p.simWorld.pair.Target.ReadUncommitted(p.t.Context(), p.partition.topic, p.partition.partition)
-	p.must(err)
-	p.readBook()
-	kafkatest.CompareSourceBook(p.t, p.book, p.pair.ID, p.asCopied())
+	p.readTarget()
+	for _, pair := range pairs {
+		p.books = append(p.books, p.readBooks(pair))
+	}
+	p.connect()
+	p.follow()
+	if len(p.books) == 1 && !p.stopped {
+		kafkatest.CompareSourceBook(p.t, p.book, p.pair.ID, p.asCopied())
+	}
 	for offset := range p.highest {
 		p.checkTile(offset)
 	}
 	p.checkTarget()
-	p.totals()
-	if !p.t.Failed() {
+	for _, b := range p.books {
+		p.totals(b)
+	}
+	if !p.t.Failed() && !p.stopped {
 		p.translate()
 	}
+}
+
+func (p *simProof) readTarget() {
+	var err error
+	p.targetID = p.simWorld.pair.Target.Fake().TopicInfo(p.partition.topic).TopicID
+	p.target, err = p.simWorld.pair.Target.ReadUncommitted(p.t.Context(), p.partition.topic, p.partition.partition)
+	p.must(err)
 }
 
 // asCopied returns the source's tiles, but with what the cleaner may have
@@ -111,186 +142,150 @@ func (p *simProof) asCopied() []kafkatest.SourceTile {
 	return tiles
 }
 
-// readBook walks the list of entries, which must tile both axes.
-func (p *simProof) readBook() {
-	source, target := int64(0), int64(0)
-	for e, err := range p.book.Entries(p.pair.ID, 0) {
+// readBooks walks the list of entries, which must tile both axes.
+func (p *simProof) readBooks(pair ledger.Pair) *simBooks {
+	b := &simBooks{pair: pair, source: map[int64]ledger.Tile{}, target: map[int64]simClaim{}, end: simCopied{0, pair.TargetBase}}
+	b.totals = p.book.Totals(pair.ID)
+	for e, err := range p.book.Entries(pair.ID, 0) {
 		p.must(err)
 		for run := range e.Runs() {
-			if run.Source.Start != source || run.Target.Start != target {
-				p.wrong("%v at %v and %v, after %d and %d", run.Tile, run.Source, run.Target, source, target)
+			if run.Source.Start != b.end.source || run.Target.Start != b.end.target {
+				p.wrong("generation %d: %v at %v and %v, after %v", pair.Generation, run.Tile, run.Source, run.Target, b.end)
 			}
-			source, target = run.Source.End, run.Target.End
-			for offset := run.Source.Start; offset < run.Source.End; offset++ {
-				p.source[offset] = run.Tile
-				p.lost[offset] = run.Tile.Bad()
-				if run.Tile == ledger.Copied {
-					p.booked = append(p.booked, simCopied{offset, run.Target.Start + offset - run.Source.Start})
-				}
-			}
-			switch {
-			case !run.Tile.AdvancesTarget() || run.Tile == ledger.Copied:
-			case run.Tile == ledger.Orphan:
-				for offset := run.Target.Start; offset < run.Target.End; offset++ {
-					p.orphan[offset] = true
-				}
-			default:
-				p.wrong("a %v at target offsets %v", run.Tile, run.Target)
-			}
+			b.end = simCopied{run.Source.End, run.Target.End}
+			b.add(run.Tile, run.Source, run.Target, e.Origin)
 		}
 	}
-	if source != p.highest || target != int64(len(p.target)) {
-		p.wrong("the books end at %d and %d, the logs at %d and %d", source, target, p.highest, len(p.target))
+	return b
+}
+
+func (b *simBooks) add(tile ledger.Tile, source, target, origin ledger.Range) {
+	for offset := source.Start; offset < source.End; offset++ {
+		b.source[offset] = tile
+	}
+	for offset := target.Start; offset < target.End; offset++ {
+		claim := simClaim{tile: tile, source: -1, origin: origin}
+		if tile == ledger.Copied {
+			claim.source = source.Start + offset - target.Start
+			b.copied = append(b.copied, simCopied{claim.source, offset})
+		}
+		b.target[offset] = claim
 	}
 }
 
-// checkTile holds the book's word about a source offset to what was there.
+// connect finds out up to where each generation answers, and whether they follow
+// one another as they must: all but the newest are closed, and together they
+// cover the target's log.
+func (p *simProof) connect() {
+	for i, b := range p.books {
+		b.sourceEnds, b.targetEnds = b.end.source, b.end.target
+		newest := i == len(p.books)-1
+		if newest != (b.pair.Closed == nil) || b.pair.Generation != int32(i+1) {
+			p.wrong("generation %d of %d: %+v", i+1, len(p.books), b.pair)
+		}
+		if newest {
+			break
+		}
+		next := p.books[i+1].pair
+		if next.SourceTopicID == b.pair.SourceTopicID && next.ScopeStart <= b.end.source {
+			b.sourceEnds = next.ScopeStart
+		}
+		if next.TargetTopicID == b.pair.TargetTopicID {
+			if next.TargetBase > b.end.target {
+				p.wrong("the target book of generation %d ends at %d, the next begins at %d", i+1, b.end.target, next.TargetBase)
+			}
+			b.targetEnds = next.TargetBase
+		}
+	}
+	newest := p.books[len(p.books)-1]
+	current := newest.pair.SourceTopicID == p.archive.now().topicID && newest.pair.TargetTopicID == p.targetID
+	if ends := (simCopied{p.highest, int64(len(p.target))}); !p.stopped && (!current || newest.end != ends) {
+		p.wrong("the books of %+v end at %v, the logs at %v", newest.pair, newest.end, ends)
+	}
+}
+
+// follow puts the books together that go on in the newest ones: each generation
+// that was cut off where the next begins, on both sides.
+func (p *simProof) follow() {
+	first := len(p.books) - 1
+	p.pair = p.books[first].pair
+	for first > 0 && goesOn(p.books[first-1].pair, p.books[first].pair) {
+		first--
+	}
+	p.base, p.source = p.books[first].pair.TargetBase, map[int64]ledger.Tile{}
+	for i, b := range p.books[first:] {
+		sourceEnd, targetEnd := b.end.source, b.end.target
+		if first+i < len(p.books)-1 {
+			sourceEnd, targetEnd = b.pair.Closed.Cut.Source, b.pair.Closed.Cut.Target
+		}
+		for offset, tile := range b.source {
+			if offset < sourceEnd && (i == 0 || offset >= b.pair.ScopeStart) {
+				p.source[offset] = tile
+			}
+		}
+		for _, c := range b.copied {
+			if c.source < sourceEnd && c.target < targetEnd {
+				p.copied = append(p.copied, c)
+			}
+		}
+	}
+}
+
+func goesOn(before, next ledger.Pair) bool {
+	return before.Closed != nil && before.Closed.Cut != nil && before.TargetTopicID == next.TargetTopicID &&
+		before.Closed.Cut.Source == next.ScopeStart && before.Closed.Cut.Target == next.TargetBase
+}
+
+// answering returns the books that answer for a source offset, nil if none do.
+func (p *simProof) answering(offset int64) *simBooks {
+	for _, b := range slices.Backward(p.books) {
+		if b.pair.SourceTopicID == p.archive.now().topicID && (offset >= b.pair.ScopeStart || b == p.books[0]) && offset < b.end.source {
+			return b
+		}
+	}
+	return nil
+}
+
+// checkTile holds the books' word about a source offset to what was there.
 func (p *simProof) checkTile(offset int64) {
-	tile := p.source[offset]
+	b, a := p.answering(offset), p.archive
+	if b == nil {
+		if !p.stopped {
+			p.wrong("no book answers for source offset %d", offset)
+		}
+		return
+	}
+	if p.stopped && p.simWorld.stopped[p.partition] != "" && b.sourceEnds < b.end.source {
+		return // what was cut off is not settled
+	}
+	tile, generation := b.source[offset], b.pair.Generation
 	want, known := map[kafkatest.Fate]ledger.Tile{
 		kafkatest.Committed: ledger.Copied, kafkatest.Aborted: ledger.Aborted,
 		kafkatest.CommitMarker: ledger.CommitMarker, kafkatest.AbortMarker: ledger.AbortMarker,
-	}[p.archive.fates[offset]]
-	a := p.archive
+	}[a.now().fates[offset]]
 	switch {
 	case known && tile == want:
-	case tile == ledger.Lost && simIn(a.lost, offset):
-	case tile == ledger.Compacted && simIn(a.compacted, offset):
-	case tile == ledger.BeforeStart && simIn(a.before, offset):
+	case tile == ledger.Lost && simIn(a.lost, generation, offset):
+	case tile == ledger.Compacted && simIn(a.compacted, generation, offset):
+	case tile == ledger.BeforeStart && (simIn(a.before, generation, offset) || generation > 1 && simIn(a.lost, generation, offset)):
 	default:
-		p.wrong("source offset %d held %v, and is %v in the book", offset, a.fates[offset], tile)
+		p.wrong("source offset %d held %v, and is %v in the book of generation %d", offset, a.now().fates[offset], tile, generation)
 	}
-}
-
-// checkTarget finds each target record among all that the source ever had, by
-// its timestamp, which no two have in common. It must be equal and come after
-// the one before it. So nothing is there twice, and with what checkTile says,
-// nothing is missing.
-func (p *simProof) checkTarget() {
-	byTime := map[int64]kafkatest.Record{}
-	for _, r := range p.archive.records {
-		byTime[r.Timestamp] = r
-	}
-	last := int64(-1)
-	for i, got := range p.target {
-		want, ok := byTime[got.Timestamp]
-		switch {
-		case got.Offset != int64(i):
-			p.wrong("target offset %d after %d", got.Offset, i-1)
-		case !ok:
-			p.wrong("target offset %d: the source never had it: %+v", i, got)
-		case !simEqual(want, got):
-			p.wrong("target offset %d is %+v, not %+v", i, got, want)
-		case want.Offset <= last:
-			p.wrong("target offset %d is source offset %d, after %d", i, want.Offset, last)
-		case p.orphan[got.Offset] && !p.mayBeOrphan(want.Offset):
-			p.wrong("target offset %d is an orphan, and the source had it: %d", i, want.Offset)
-		}
-		last = max(last, want.Offset)
-		if !p.orphan[got.Offset] {
-			p.copied = append(p.copied, simCopied{want.Offset, got.Offset})
-		}
-	}
-	if !slices.Equal(p.copied, p.booked) {
-		p.wrong("booked as copied %v, is %v", p.booked, p.copied)
-	}
-}
-
-func (p *simProof) mayBeOrphan(offset int64) bool {
-	return simIn(p.archive.lost, offset) || simIn(p.archive.compacted, offset)
-}
-
-func simEqual(a, b kafkatest.Record) bool {
-	same := func(x, y []byte) bool { return (x == nil) == (y == nil) && bytes.Equal(x, y) }
-	return a.Timestamp == b.Timestamp && same(a.Key, b.Key) && same(a.Value, b.Value) &&
-		slices.EqualFunc(a.Headers, b.Headers, func(x, y kafkatest.Header) bool { return x.Key == y.Key && same(x.Value, y.Value) })
 }
 
 // totals adds up what the ledger counts.
-func (p *simProof) totals() {
+func (p *simProof) totals(b *simBooks) {
 	var counted [ledger.NumTiles]int64
-	for _, tile := range p.source {
+	for _, tile := range b.source {
 		counted[tile]++
 	}
-	counted[ledger.Orphan] = int64(len(p.orphan))
-	got := p.book.Totals(p.pair.ID)
-	if got.Tiles != counted {
-		p.wrong("totals %v, counted %v", got.Tiles, counted)
-	}
-	p.say("%v: %v", p.partition, got)
-}
-
-// translate asks for every offset of both sides, from 0 to beyond the end, and
-// compares with looking through the list of what is copied.
-func (p *simProof) translate() {
-	const beyond = 3
-	var forward, backward []translate.Query
-	for offset := range p.highest + 1 + beyond {
-		forward = append(forward, translate.Query{Topic: p.partition.topic, Partition: p.partition.partition, Offset: offset})
-	}
-	for offset := range int64(len(p.target)) + 1 + beyond {
-		backward = append(backward, translate.Query{Topic: p.partition.topic, Partition: p.partition.partition, Offset: offset})
-	}
-	index := translate.NewIndex(p.book)
-	answers, err := index.Forward(p.t.Context(), forward)
-	p.must(err)
-	for i, a := range answers {
-		got, want := simAnswer{a.TargetOffset, a.Status, a.Distance}, p.wantForward(int64(i))
-		if got != want {
-			p.wrong("source offset %d translates to %v, want %v", i, got, want)
+	for _, claim := range b.target {
+		if claim.tile != ledger.Copied {
+			counted[claim.tile]++
 		}
 	}
-	answers, err = index.Reverse(p.t.Context(), backward)
-	p.must(err)
-	for i, a := range answers {
-		got, want := simAnswer{a.SourceOffset, a.Status, a.Distance}, p.wantReverse(int64(i))
-		if got != want {
-			p.wrong("target offset %d translates to %v, want %v", i, got, want)
-		}
+	if b.totals.Tiles != counted {
+		p.wrong("generation %d: totals %v, counted %v", b.pair.Generation, b.totals, counted)
 	}
-}
-
-// A simAnswer is what a translation has to say.
-type simAnswer struct {
-	offset   int64
-	status   translate.Status
-	distance int64
-}
-
-func (p *simProof) wantForward(offset int64) simAnswer {
-	want := simAnswer{offset: int64(len(p.target)), status: translate.End}
-	for _, c := range p.copied {
-		if c.source >= offset {
-			want.offset, want.status = c.target, translate.Exact
-			break
-		}
-	}
-	before := func(at int64) bool { return at < p.highest && p.source[at] == ledger.BeforeStart }
-	switch {
-	case offset > p.highest:
-		want.status, want.distance = translate.BeyondCopied, offset-p.highest
-	case p.lost[offset]:
-		want.status = translate.Lost
-		for at := offset; p.lost[at]; at++ {
-			want.distance++
-		}
-	case before(offset):
-		want.status = translate.BeforeStart
-		for at := offset; before(at); at++ {
-			want.distance++
-		}
-	}
-	return want
-}
-
-func (p *simProof) wantReverse(offset int64) simAnswer {
-	for _, c := range p.copied {
-		if c.target >= offset {
-			return simAnswer{c.source, translate.Exact, 0}
-		}
-	}
-	if end := int64(len(p.target)); offset > end {
-		return simAnswer{p.highest, translate.BeyondCopied, offset - end}
-	}
-	return simAnswer{p.highest, translate.End, 0}
+	p.say("%v generation %d: %v", p.partition, b.pair.Generation, b.totals)
 }

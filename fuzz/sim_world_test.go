@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +50,15 @@ type simWorld struct {
 	faults  []*kafkatest.FaultHandle
 	holds   []func()
 	paused  map[simPartition]bool
+	foreign map[int64]bool // timestamps of what somebody else wrote to the target
 
+	// hopeless are partitions that may be stopped in the end, and why.
+	hopeless  map[simPartition][]replicate.StopReason
+	stopped   map[simPartition]replicate.StopReason // those that are
+	snapshots []string                              // copies of the ledger, oldest first
+	restored  int
+
+	dir     string           // of the ledgers and the clusters
 	config  replicate.Config // of the next run
 	copier  *simCopier       // the one that runs or ran last; nil: none yet
 	corpses []*simCopier     // killed ones, which may take a while to end
@@ -62,6 +71,7 @@ func newSimWorld(t *testing.T, h simHistory, dir string) *simWorld {
 	w := &simWorld{
 		t: t, began: time.Now(), history: h,
 		archive: map[simPartition]*simArchive{}, writers: map[string]*simWriter{}, paused: map[simPartition]bool{},
+		foreign: map[int64]bool{}, hopeless: map[simPartition][]replicate.StopReason{}, stopped: map[simPartition]replicate.StopReason{}, dir: dir,
 	}
 	// kfake compacts by itself, in a way of its own.
 	never := kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "1000000000"})
@@ -147,7 +157,7 @@ func (w *simWorld) take(number int, s simStep) {
 		opDelete: w.deleteRecords, opClean: w.clean, opPause: w.pause,
 		opRestartSource: func(rng *rand.Rand) { w.restart(w.pair.Source, rng) },
 		opRestartTarget: func(rng *rand.Rand) { w.restart(w.pair.Target, rng) },
-		opStart:         w.start, opStop: w.stop, opKill: w.kill,
+		opStart:         w.start, opStop: w.stop, opKill: w.kill, opTrouble: w.trouble, opOperate: w.operate,
 		opRest: func(rng *rand.Rand) { simWait(w.t, time.Duration(rng.IntN(40))*time.Second) },
 	}[s.op]
 	act(rng)
@@ -188,14 +198,10 @@ func (w *simWorld) kill(rng *rand.Rand) {
 		w.produce(rng)
 		simWait(w.t, time.Duration(rng.IntN(90))*time.Millisecond)
 	}
-	c := w.copier
-	if c == nil || c.over() {
+	if c := w.copier; c == nil || c.over() {
 		return
 	}
-	w.config.LedgerPath = c.kill(w.t)
-	w.corpses = append(w.corpses, c)
-	w.copier = nil
-	w.say("copier %d is dead", c.number)
+	w.die()
 	if rng.IntN(3) == 0 {
 		w.deleteRecords(rng)
 	}
@@ -203,6 +209,29 @@ func (w *simWorld) kill(rng *rand.Rand) {
 		w.start(rng)
 	}
 }
+
+// die kills the copier that runs. It leaves its ledger.
+func (w *simWorld) die() {
+	c := w.copier
+	w.config.LedgerPath = c.kill(w.t)
+	w.corpses = append(w.corpses, c)
+	w.copier = nil
+	w.say("copier %d is dead", c.number)
+}
+
+// snapshot keeps a copy of the ledger as it is.
+func (w *simWorld) snapshot() {
+	if w.copier.copying() != nil {
+		synctest.Wait()
+	}
+	if simBookIsThere(w.config.LedgerPath) {
+		path := w.file(fmt.Sprintf("snapshot-%d.ledger", len(w.snapshots)))
+		copyFile(w.t, w.config.LedgerPath, path)
+		w.snapshots = append(w.snapshots, path)
+	}
+}
+
+func (w *simWorld) file(name string) string { return filepath.Join(w.dir, name) }
 
 // finish ends faults and transactions, and has the copier catch up and stop.
 func (w *simWorld) finish() {
@@ -218,6 +247,12 @@ func (w *simWorld) finish() {
 	rng := rand.New(rand.NewPCG(w.history.seed, 99))
 	w.catchUp(rng)
 	w.stop(rng)
+	if w.history.trouble != noTrouble { // what befell an idle partition of the target is noticed now
+		w.start(rng)
+		simWait(w.t, 30*time.Second)
+		w.catchUp(rng)
+		w.stop(rng)
+	}
 	for _, c := range w.corpses {
 		c.wait(w.t)
 	}
@@ -234,6 +269,7 @@ func (w *simWorld) catchUp(rng *rand.Rand) {
 	for {
 		w.start(rng)
 		w.resumeAll()
+		w.operate(rng)
 		behind := w.behind()
 		if behind == "" {
 			return
@@ -273,12 +309,21 @@ func (w *simWorld) behind() string {
 	}
 	reached := map[simPartition]int64{}
 	for _, s := range flow.Status() {
-		reached[simPartition{s.Topic, s.Partition}] = s.Position
+		p := simPartition{s.Topic, s.Partition}
+		reached[p] = s.Position
+		if s.State == replicate.StateStopped && slices.Contains(w.hopeless[p], s.Reason) {
+			w.stopped[p] = s.Reason
+			continue
+		}
+		delete(w.stopped, p)
 		if s.State == replicate.StateStopped || s.State == replicate.StatePaused {
 			return fmt.Sprintf("%s-%d is %s: %s %s", s.Topic, s.Partition, s.State, s.Reason, s.Detail)
 		}
 	}
 	for _, p := range w.partitions() {
+		if w.stopped[p] != "" {
+			continue
+		}
 		info := w.pair.Source.Fake().PartitionInfo(p.topic, p.partition)
 		if at, ok := reached[p]; !ok || at != info.HighWatermark {
 			return fmt.Sprintf("%v at %d of %d (%t)", p, at, info.HighWatermark, ok)

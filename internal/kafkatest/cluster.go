@@ -74,7 +74,7 @@ func StartCluster(o ClusterOptions) (*Cluster, error) {
 		o.ID = clusterID(o.Name)
 	}
 	c := &Cluster{options: o, inspect: &inspector{decompressor: NewDecompressor()}}
-	c.wire = newWire(c.partitionInfo)
+	c.wire = newWire(c)
 	if err := c.takePorts(); err != nil {
 		return nil, err
 	}
@@ -288,6 +288,19 @@ func (c *Cluster) partitionInfo(topic string, partition int32) *kfake.PartitionI
 		return nil
 	}
 	return c.fake.PartitionInfo(topic, partition)
+}
+
+// topicName is partitionInfo for a topic's name.
+func (c *Cluster) topicName(id [16]byte) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fake == nil {
+		return ""
+	}
+	if info := c.fake.TopicIDInfo(id); info != nil {
+		return info.Topic
+	}
+	return ""
 }
 
 // selector resolves a topic's id, by which newer requests name it.

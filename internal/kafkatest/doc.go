@@ -41,6 +41,8 @@
 //   - OffsetForLeaderEpoch does not know the end of an epoch until something has
 //     been appended in a later one, and says 0 where the log has been emptied;
 //     brokers know it at once.
+//   - Fetch ignores LastFetchedEpoch; brokers answer with the diverging epoch when
+//     their log has been cut below what the client has fetched (KIP-595).
 //   - A partition whose records are all deleted begins again at offset 0 after a
 //     restart with DataDir. [Cluster.Start] keeps its offsets.
 //   - Fetch sessions outlive a restart with DataDir, without the ids of their
@@ -61,13 +63,12 @@
 //     LogAppendTime bit is stored with a wrong checksum: [Cluster.StampAppendTime].
 //   - Logs are never truncated and records never change: [Cluster.LoseTail],
 //     [Cluster.EditLog].
+//   - No request outlives its connection for longer than a delay: [Stray].
 //   - A network never fails, and of the codes that are answered after an append
 //     there are two: [Cluster.Fault].
 //
 // Not to be had; test on real brokers:
 //
-//   - Fetch ignores LastFetchedEpoch and never reports a diverging epoch
-//     (KIP-595).
 //   - Sequence numbers wrap modulo 2^31-1; brokers go from 2^31-1 to 0.
 //   - A producer's epoch is kept once for the cluster; brokers keep it for each
 //     partition, so that raising it in one does not fence the producer in another.

@@ -39,6 +39,11 @@ const (
 	DelayBefore
 	// DelayAfter keeps the answer from the client in the same way.
 	DelayAfter
+	// Stray is CutBefore, but the request is not lost: it arrives when
+	// [FaultHandle.Deliver] says so, and then has its whole effect. A network
+	// may hold a request back for longer than its sender lives, and for longer
+	// than the broker remembers the sender.
+	Stray
 )
 
 func (k FaultKind) String() string {
@@ -55,6 +60,8 @@ func (k FaultKind) String() string {
 		return "delay before"
 	case DelayAfter:
 		return "delay after"
+	case Stray:
+		return "stray"
 	default:
 		return fmt.Sprintf("FaultKind(%d)", uint8(k))
 	}
@@ -87,7 +94,7 @@ func (f *Fault) validate() error {
 	isError := f.Kind == ErrorBefore || f.Kind == ErrorAfter
 	isDelay := f.Kind == DelayBefore || f.Kind == DelayAfter
 	switch {
-	case f.Kind < CutBefore || f.Kind > DelayAfter:
+	case f.Kind < CutBefore || f.Kind > Stray:
 		bad("unknown kind %d", f.Kind)
 	case isError != (f.Err != nil):
 		bad("%v: an error is needed for errors, and only for them", f.Kind)
@@ -165,7 +172,7 @@ func errorFault(r *rule) kfake.Fault {
 				return false
 			default:
 			}
-			return (r.fault.When == nil || r.fault.When(request)) && r.take(request)
+			return !isOwn(request) && (r.fault.When == nil || r.fault.When(request)) && r.take(request)
 		},
 	}
 }

@@ -67,6 +67,7 @@ type rule struct {
 	notify chan struct{} // closed and replaced at every hit
 	last   kmsg.Request  // the request decided last, and how: kfake asks once for each partition
 	hit    bool
+	kept   []strayRequest // of Stray, not delivered yet
 }
 
 func newRule(f Fault, of selector) *rule {
@@ -85,7 +86,7 @@ func (r *rule) concerns(topic string, id [16]byte, partition int32) bool {
 func (r *rule) selects(e *exchange) bool {
 	return int16(r.fault.Key) == e.key &&
 		(len(r.fault.Nodes) == 0 || slices.Contains(r.fault.Nodes, e.node)) &&
-		e.request != nil && r.of.requested(e.request) &&
+		e.request != nil && !isOwn(e.request) && r.of.requested(e.request) &&
 		(r.fault.When == nil || r.fault.When(e.request))
 }
 
@@ -121,7 +122,7 @@ func (w *wire) match(e *exchange) (before, after []*rule) {
 		if !r.fault.onWire() || !r.selects(e) || !r.take(e.request) {
 			continue
 		}
-		if r.fault.Kind == CutBefore || r.fault.Kind == DelayBefore {
+		if r.fault.Kind == CutBefore || r.fault.Kind == DelayBefore || r.fault.Kind == Stray {
 			before = append(before, r)
 		} else {
 			after = append(after, r)

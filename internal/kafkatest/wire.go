@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,13 +30,17 @@ var errCut = errors.New("kafkatest: connection cut by a fault")
 // It lives as long as the [Cluster], across restarts. All methods may be
 // called concurrently.
 type wire struct {
-	info func(topic string, partition int32) *kfake.PartitionInfo // nil if there is none
+	info   func(topic string, partition int32) *kfake.PartitionInfo // nil if there is none
+	nameOf func(topicID [16]byte) string                            // "" if there is none
+	dial   func(ctx context.Context, node int32) (net.Conn, error)
 
 	mu    sync.Mutex // guards the fields below
 	rules []*rule
 	holds []*hold
 	conns map[*wireConn]struct{}
 	nodes int32 // brokers that have listened since the cluster was started
+
+	sessions map[sessionKey]map[fetchedKey]fetched // of fetches
 }
 
 type partitionKey struct {
@@ -43,8 +48,11 @@ type partitionKey struct {
 	partition int32
 }
 
-func newWire(info func(topic string, partition int32) *kfake.PartitionInfo) *wire {
-	return &wire{info: info, conns: make(map[*wireConn]struct{})}
+func newWire(c *Cluster) *wire {
+	return &wire{
+		info: c.partitionInfo, nameOf: c.topicName, dial: c.dialNode,
+		conns: make(map[*wireConn]struct{}), sessions: make(map[sessionKey]map[fetchedKey]fetched),
+	}
 }
 
 // listen wraps a listen function for kfake.ListenFn. kfake asks for its
@@ -68,6 +76,7 @@ func (w *wire) listen(inner func(network, address string) (net.Listener, error))
 func (w *wire) reset() {
 	w.mu.Lock()
 	w.nodes = 0
+	clear(w.sessions)
 	conns := make([]*wireConn, 0, len(w.conns))
 	for c := range w.conns {
 		conns = append(conns, c)
@@ -174,7 +183,8 @@ func (c *wireConn) before(frame []byte) error {
 	e.node = c.node
 	before, after := c.wire.match(e)
 	for _, r := range before {
-		if r.fault.Kind == CutBefore {
+		if r.fault.Kind == CutBefore || r.fault.Kind == Stray {
+			r.keep(e, frame)
 			_ = c.Close()
 			return errCut
 		}

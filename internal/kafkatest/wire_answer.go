@@ -25,12 +25,12 @@ func (c *wireConn) amend(e *exchange, answer []byte) ([]byte, error) {
 		falsifyProduce(e.after, response)
 		return appendAnswer(e, response), nil
 	case *kmsg.FetchRequest:
-		if !c.wire.holding() {
-			return answer, nil
-		}
 		response := &kmsg.FetchResponse{}
 		if err := readAnswer(e, answer, response); err != nil {
 			return nil, err
+		}
+		if diverged := c.diverge(request, response); !diverged && !c.wire.holding() {
+			return answer, nil
 		}
 		if err := c.holdFetch(request, response); err != nil {
 			return nil, err

@@ -16,7 +16,15 @@ type Patterns struct{ list []pattern }
 
 type pattern struct {
 	text string
-	re   *regexp.Regexp
+	re   *regexp.Regexp // finds the longest match
+}
+
+// matches reports whether all of name matches, as Matcher.matches of Java does.
+// The expression is compiled as it stands: with anything put around it, one that
+// is none by itself, such as "a)|(b", could become one, with another meaning.
+func (p pattern) matches(name string) bool {
+	at := p.re.FindStringIndex(name)
+	return at != nil && at[0] == 0 && at[1] == len(name)
 }
 
 // A PatternError reports an element of a list that is no regular expression.
@@ -58,10 +66,11 @@ func ParsePatterns(lists []string) (Patterns, error) {
 		if element = strings.TrimSpace(element); element == "" {
 			continue
 		}
-		re, err := regexp.Compile(`\A(?:` + element + `)\z`)
+		re, err := regexp.Compile(element)
 		if err != nil {
 			return Patterns{}, &PatternError{element, err}
 		}
+		re.Longest()
 		p.list = append(p.list, pattern{element, re})
 	}
 	return p, nil
@@ -71,7 +80,7 @@ func ParsePatterns(lists []string) (Patterns, error) {
 // first.
 func (p Patterns) Match(name string) (by string, ok bool) {
 	for _, x := range p.list {
-		if x.re.MatchString(name) {
+		if x.matches(name) {
 			return x.text, true
 		}
 	}
@@ -100,7 +109,7 @@ func (p Patterns) Texts() []string {
 func (p Patterns) Unmatched(names []string) []string {
 	var texts []string
 	for _, x := range p.list {
-		if !slices.ContainsFunc(names, x.re.MatchString) {
+		if !slices.ContainsFunc(names, x.matches) {
 			texts = append(texts, x.text)
 		}
 	}

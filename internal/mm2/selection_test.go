@@ -19,6 +19,10 @@ func TestSelection(t *testing.T) {
 		{"a list in one string", []string{"a , b"}, nil, "b", true},
 		{"several strings", []string{"a", "b"}, nil, "b", true},
 		{"alternatives stay together", []string{"a|b"}, nil, "bc", false},
+		{"the longest alternative counts", []string{"a|ab"}, nil, "ab", true},
+		{"a reluctant star goes as far as it must", []string{"a.*?"}, nil, "abc", true},
+		{"a quotation without an end", []string{`\Qa.b`}, nil, "a.b", true},
+		{"an anchor in the middle", []string{"a$|^b"}, nil, "ab", false},
 		{"a dot means any character", []string{"app.orders"}, nil, "appXorders", true},
 		{"an escaped dot does not", []string{`app\.orders`}, nil, "appXorders", false},
 		{"star after a letter", []string{"X_Y_*"}, nil, "X_Y_A", false},
@@ -43,6 +47,16 @@ func TestSelectionNamesTheBrokenElement(t *testing.T) {
 	var bad *mm2.PatternError
 	if !errors.As(err, &bad) || bad.Element != "*" || bad.Hint() != "patterns are regular expressions: .*" {
 		t.Errorf("error %v, want a PatternError for *", err)
+	}
+}
+
+// TestNoExpressionByItself: what only becomes an expression with something around
+// it is none.
+func TestNoExpressionByItself(t *testing.T) {
+	for _, element := range []string{"a)|(b", "a)(b", ")", "(", "a)|(?:b"} {
+		if p, err := mm2.ParsePatterns([]string{element}); err == nil {
+			t.Errorf("%q is taken for an expression, which matches %q: %v", element, "axyz", p.Matches("axyz"))
+		}
 	}
 }
 

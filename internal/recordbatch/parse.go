@@ -56,7 +56,7 @@ func leastLength(magic int8) int32 {
 
 // Parse decodes and checks the header of b, which must be exactly one whole
 // batch of magic 2. It checks the structure alone: lengths, counts that the
-// offsets have room for, offsets that do not overflow. It reads neither the
+// offsets have room for, offsets that do not overflow, the leader epoch. It reads neither the
 // checksum nor, beyond its size, the body. The error is a [*FormatError].
 //
 // A batch with Count 0 is legal and has no body: the log cleaner leaves it
@@ -99,12 +99,18 @@ func decodeHeader(b []byte) Header {
 	}
 }
 
+// noLeaderEpoch stands for an epoch that is not known
+// (RecordBatch.NO_PARTITION_LEADER_EPOCH).
+const noLeaderEpoch = -1
+
 // check returns what is wrong with a decoded header of a batch of the right size.
 func (h Header) check() error {
 	body := int64(h.Size() - HeaderSize)
 	switch {
 	case h.BaseOffset < 0:
 		return headerError(baseOffsetAt, fmt.Sprintf("base offset %d is negative", h.BaseOffset))
+	case h.LeaderEpoch < noLeaderEpoch: // which no checksum covers
+		return headerError(leaderEpochAt, fmt.Sprintf("leader epoch %d", h.LeaderEpoch))
 	case h.LastOffsetDelta < 0:
 		return headerError(lastOffsetDeltaAt, fmt.Sprintf("last offset delta %d is negative", h.LastOffsetDelta))
 	case h.BaseOffset >= math.MaxInt64-int64(h.LastOffsetDelta):

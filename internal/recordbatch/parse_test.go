@@ -82,6 +82,8 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"honest", func(*rb.Header, *[]byte) {}, -1},
 		{"negative base offset", func(h *rb.Header, _ *[]byte) { h.BaseOffset = -1 }, 0},
+		{"no leader epoch", func(h *rb.Header, _ *[]byte) { h.LeaderEpoch = -1 }, -1},
+		{"impossible leader epoch", func(h *rb.Header, _ *[]byte) { h.LeaderEpoch = -2 }, 12},
 		{"magic 1", func(h *rb.Header, _ *[]byte) { h.Magic = 1 }, 16},
 		{"magic 3", func(h *rb.Header, _ *[]byte) { h.Magic = 3 }, 16},
 		{"negative last offset delta", func(h *rb.Header, _ *[]byte) { h.LastOffsetDelta = -1 }, 23},
@@ -169,7 +171,7 @@ func genHeader() gopter.Gen {
 		rng := p.Rng
 		f := plainHeaderFields{
 			BaseOffset:      rng.Int63() / 2,
-			LeaderEpoch:     int32(rng.Uint32()),
+			LeaderEpoch:     max(int32(rng.Uint32()), -1),
 			Magic:           2,
 			Attributes:      int16(rng.Uint32()),
 			LastOffsetDelta: rng.Int31(),

@@ -1,0 +1,59 @@
+package mm2_test
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"apograph/internal/mm2"
+)
+
+// FuzzPatterns takes a list of expressions as a person gives it, and a name. An
+// element that is refused is none by itself; one that is taken matches whole names
+// only.
+func FuzzPatterns(f *testing.F) {
+	for _, list := range []string{"orders", "a, b.*", "a)|(b", "(?i)A", `\Qa`, "a|ab", "*", ",,", "[", "a$|^b", "x{2,1}", "(?m)^a$", "\x00"} {
+		f.Add(list, "ab")
+	}
+	f.Fuzz(func(t *testing.T, list, name string) {
+		p, err := mm2.ParsePatterns([]string{list})
+		if err != nil {
+			var bad *mm2.PatternError
+			if !errors.As(err, &bad) || !strings.Contains(list, bad.Element) {
+				t.Fatalf("%q: %v", list, err)
+			}
+			if _, err := regexp.Compile(bad.Element); err == nil {
+				t.Fatalf("%q is refused", bad.Element)
+			}
+			return
+		}
+		want := false
+		for _, text := range p.Texts() {
+			if text == "" || strings.Contains(text, ",") || text != strings.TrimSpace(text) {
+				t.Fatalf("%q is an element of %q", text, list)
+			}
+			want = want || matchesWhole(t, text, name)
+		}
+		by, got := p.Match(name)
+		if got != want || got == (by == "") {
+			t.Fatalf("%q matches %q: %t by %q, want %t", list, name, got, by, want)
+		}
+		if unmatched := p.Unmatched([]string{name}); got == (len(unmatched) == len(p.Texts())) && len(p.Texts()) > 0 {
+			t.Fatalf("%q matches %q: %t, and does not: %q", list, name, got, unmatched)
+		}
+	})
+}
+
+// matchesWhole is another way to ask: by what is left when the longest match is
+// taken away.
+func matchesWhole(t *testing.T, text, name string) bool {
+	t.Helper()
+	re, err := regexp.Compile(text)
+	if err != nil {
+		t.Fatalf("%q is taken", text)
+	}
+	re.Longest()
+	found := re.FindString(name)
+	return found == name && (name != "" || re.MatchString(name))
+}
