@@ -22,6 +22,12 @@
 // content of each run of records. [Ledger.FindSource] and [Ledger.FindTarget]
 // translate any offset exactly, in both directions, with both clusters away.
 //
+// What is bad stays so, but people can say that they know of it and accept it
+// ([Ledger.Accept]), and a flow can note where its books may not hold for the keys
+// of a compacted topic ([Ledger.SetDoubt]). Where a target has lost a tail that is
+// copied again, the old generation is closed with a [Cut]: below it, its books go
+// on to hold.
+//
 // # What it does not prove
 //
 // A ledger says what was acknowledged, not what the target still holds:
@@ -42,7 +48,9 @@
 // A file is inspected before bbolt may touch it, every value carries a checksum
 // that covers its place, counts and ends tell when a value has gone missing, and
 // reads follow no pointer of the file blindly. What is damaged is a
-// [*CorruptError]; the file stays as it is. [Ledger.Check] and [CheckFile] read
+// [*CorruptError]; the file stays as it is. So is a file that is deleted, replaced
+// or cut while it is open for writing: nothing more is written, as nobody would
+// find it again. [Ledger.Check] and [CheckFile] read
 // everything and name every broken law.
 //
 // # One process at a time

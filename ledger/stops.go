@@ -12,6 +12,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// SourceTruncated is the [Stop.Reason] of a partition whose source was cut below
+// the books: what they say of its offsets may be about other records now.
+const SourceTruncated = "source_truncated"
+
 // A Stop says why a partition could not go on when it was tried last. There is
 // at most one a partition, also of a partition without a pair.
 type Stop struct {

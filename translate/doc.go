@@ -14,7 +14,9 @@
 //
 // Where an answer is not all of the truth its [Status] says so: the books do
 // not reach the offset, the scope starts after it, or records at it were lost
-// before they could be copied. An offset of a closed generation has no answer.
+// before they could be copied. An offset of a closed generation has no answer,
+// but below the cut of one that was closed with one, where the next goes on from
+// it.
 //
 // What the books do not know: whether the target still holds the record. Its
 // retention may have removed it, which only the target can tell; [CheckTarget]

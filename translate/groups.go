@@ -171,7 +171,7 @@ func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transf
 func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
 	cut := map[groups.Partition]bool{}
 	for _, s := range l.Stops() {
-		if s.Reason == sourceTruncated {
+		if s.Reason == ledger.SourceTruncated {
 			cut[groups.Partition{Topic: s.SourceTopic, Number: s.Partition}] = true
 		}
 	}
@@ -182,9 +182,6 @@ func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
 		}
 	}
 }
-
-// sourceTruncated is replicate's reason to stop a partition whose source was cut.
-const sourceTruncated = "source_truncated"
 
 // CheckTarget looks at the target's topics: whether they are those of the
 // books, and whether they still hold the record at which an answer is. One that

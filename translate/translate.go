@@ -34,7 +34,9 @@ type Result struct {
 	Detail       string // one line for a person; empty if there is nothing to say
 }
 
-// Forward translates a source offset into a target offset. It never falls as
+// Forward translates a source offset into a target offset. Where the pair goes on
+// from a generation that was closed with a cut, the books of that one answer for
+// what lies below. It never falls as
 // offset rises, it is never inside a note, and never beyond the end of the
 // target book.
 //

@@ -34,6 +34,16 @@
 // stand at its booked offset counts as equal; the finding that moved it says by
 // how much translated offsets are wrong from there on.
 //
+// # Generations and acceptances
+//
+// A generation that has ended is judged by its books alone: it is no part of what
+// has to be proven. One that was closed with a cut is: it is read up to there, as
+// the target must still hold that, and the next one goes on from there. In mode
+// target, the entry in which the cut lies cannot be proven.
+//
+// A bad tile, or a doubt of the books, that somebody has accepted is a finding
+// all the same. It is no fault and leaves nothing open.
+//
 // # What it does not prove
 //
 // Records that retention or compaction has removed on either side cannot be

@@ -95,22 +95,47 @@ func (j *job) replace(made proof) ([]proof, error) {
 		if old.Found != nil {
 			continue // what was found is not known of each half
 		}
-		halves := [][2]mark{
-			{{old.Source.Start, old.Target.Start}, {made.Source.Start, made.Target.Start}},
-			{{made.Source.End, made.Target.End}, {old.Source.End, old.Target.End}},
+		halves, err := j.halves(&old, &made)
+		if err != nil {
+			return nil, err
 		}
-		for _, half := range halves {
-			if half[0].source >= half[1].source {
-				continue
-			}
-			s, err := j.books.stretch(half[0], half[1])
-			if err != nil {
-				return nil, err
-			}
-			kept = append(kept, newProof(&s, old.At.Time))
-		}
+		kept = append(kept, halves...)
 	}
 	return joinProofs(kept)
+}
+
+// halves returns what an old proof says of the entries in front of those of a new
+// one, and behind them.
+func (j *job) halves(old, made *proof) (list []proof, err error) {
+	from, to := mark{old.Source.Start, old.Target.Start}, mark{made.Source.Start, made.Target.Start}
+	front := stretch{from: from, to: from}
+	if from.source < to.source {
+		if front, err = j.books.stretch(from, to); err != nil {
+			return nil, err
+		}
+		list = append(list, newProof(&front, old.At.Time))
+	}
+	from, to = mark{made.Source.End, made.Target.End}, mark{old.Source.End, old.Target.End}
+	if from.source >= to.source {
+		return list, nil
+	}
+	back := stretch{from: from, to: to, records: old.Records - front.records - made.Records}
+	if made.Source.Start < old.Source.Start {
+		back, err = j.books.stretch(from, to)
+	} else {
+		// Not read again: new proofs come one after the other, each in front of a
+		// long old one.
+		back.digest, err = front.rest(old, made, back.records)
+	}
+	return append(list, newProof(&back, old.At.Time)), err
+}
+
+// rest returns the digest of the last n records of an old proof, which begins with
+// s and goes on with what a new one is about.
+func (s *stretch) rest(old, made *proof, n int64) (ledger.Digest, error) {
+	whole, err1 := ledger.ParseDigest(old.Digest)
+	inner, err2 := ledger.ParseDigest(made.Digest)
+	return ledger.Suffix(whole, ledger.Concat(s.digest, inner, made.Records), n), errors.Join(err1, err2)
 }
 
 // joinProofs puts proofs in order and joins neighbours of one run that found
