@@ -370,7 +370,7 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	}
 	return a.stage.draft.SetState(j.pair, ledger.State{
 		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
-		SeenMillis: a.flow.now().UnixMilli(), CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
+		SeenMillis: a.flow.now().UnixMilli(), CaughtUpMillis: -1, CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
 	})
 }
 
@@ -386,7 +386,7 @@ func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
 		asm := &assembler{
 			pos: from, timestampsReplaced: traits.timestampsReplaced, compactPolicy: traits.compacts, compactSeen: traits.compacts,
 			keepInfos: true, booksOnly: true, joinLimit: joinBytes,
-			loss:     func(insideBatch bool) ledger.Cause { return traits.deletion.cause(insideBatch, 0, f.now().UnixMilli()) },
+			loss:     func(bool) ledger.Cause { return ledger.CauseNone }, // it is begun again then
 			logStart: func() (int64, error) { start, _, err := f.sourceRange(j.source()); return start, err },
 		}
 		return readAhead(ctx, f.sourceUnits(r, asm))

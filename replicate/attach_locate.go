@@ -201,7 +201,6 @@ func (l *locator) beginningAt(x *sighting, logStart int64) beginning {
 // A rivalWatch looks for further places where an alignment could begin: where
 // the records with which it begins come again.
 type rivalWatch struct {
-	pattern        []uint64
 	source, target *matcher
 	rivals         []anchor
 	at             anchor
@@ -216,6 +215,7 @@ func (s *attachSides) watch(b *beginning) (*rivalWatch, error) {
 	defer stop()
 	w := sourceWindow{read: next}
 	watch := &rivalWatch{at: b.anchor}
+	var pattern []uint64
 	side := 0 // how many stand side by side
 	for i := range 4 * attachRun {
 		r, err := w.peek(i)
@@ -228,12 +228,12 @@ func (s *attachSides) watch(b *beginning) (*rivalWatch, error) {
 		if i > 0 && r.absent > 0 && side == 0 {
 			side = i
 		}
-		watch.pattern = append(watch.pattern, r.hash)
+		pattern = append(pattern, r.hash)
 	}
 	if side == 0 {
-		side = len(watch.pattern)
+		side = len(pattern)
 	}
-	watch.source, watch.target = newMatcher(watch.pattern), newMatcher(watch.pattern[:side])
+	watch.source, watch.target = newMatcher(pattern), newMatcher(pattern[:side])
 	return watch, nil
 }
 
