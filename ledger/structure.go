@@ -13,8 +13,14 @@ type surveyor struct {
 	used   []uint64 // bit set of file pages
 	free   []uint64
 	list   map[uint64]bool // pages of the list of buckets, which small buckets lie in
+	bounds map[uint64]keyBounds
 	report func(*CorruptError)
 }
+
+// keyBounds are what the branches above a page say of its keys: from the first
+// on, and below the other; nil: no bound. bbolt goes by them when it writes, and
+// would list a page twice that does not keep to them.
+type keyBounds struct{ from, below []byte }
 
 // checkStructure reports whatever is wrong with the pages of a file, whose list
 // of free pages is on the page freelist: pages used twice, used and free,
@@ -27,7 +33,7 @@ type surveyor struct {
 func checkStructure(t *tree, freelist uint64, report func(*CorruptError)) error {
 	words := (t.pages + 63) / 64
 	s := &surveyor{tree: t, used: make([]uint64, words), free: make([]uint64, words), report: report}
-	s.list = map[uint64]bool{t.root: true}
+	s.list, s.bounds = map[uint64]bool{t.root: true}, map[uint64]keyBounds{}
 	if err := s.freelist(freelist); err != nil {
 		return err
 	}
@@ -100,6 +106,7 @@ func (s *surveyor) level(ids []uint64) (below []uint64, err error) {
 		if !ascending(n) {
 			s.report(structureErrorf(id, "keys do not ascend"))
 		}
+		s.within(n)
 		for i := range n.count {
 			switch {
 			case !n.leaf:
@@ -113,6 +120,26 @@ func (s *surveyor) level(ids []uint64) (below []uint64, err error) {
 		}
 	}
 	return below, nil
+}
+
+// within reports keys of a page that the branches above it do not lead to, and
+// notes what it says of its children.
+func (s *surveyor) within(n *node) {
+	b := s.bounds[n.id]
+	delete(s.bounds, n.id)
+	if n.count > 0 && (bytes.Compare(n.key(0), b.from) < 0 || b.below != nil && bytes.Compare(n.key(n.count-1), b.below) >= 0) {
+		s.report(structureErrorf(n.id, "has keys that the branch above does not lead to"))
+	}
+	for i := range n.count {
+		if n.leaf {
+			return
+		}
+		bound := keyBounds{n.key(i), b.below}
+		if i+1 < n.count {
+			bound.below = n.key(i + 1)
+		}
+		s.bounds[n.child(i)] = bound
+	}
 }
 
 // use marks a node's pages, and reports whether all of them were its own to

@@ -212,6 +212,9 @@ func TestAcceptWhileItRuns(t *testing.T) {
 	c.must(0, "status")
 	c.stop(syscall.SIGTERM)
 	c.must(0, "status")
+	if out := c.must(0, "verify", "--mode", "books", "-o", "json"); !strings.Contains(out, `"verdict":"complete_with_accepted_losses"`) || !strings.Contains(out, "deleted by ann") {
+		t.Errorf("verify: %s", out)
+	}
 	for _, reason := range []string{"deleted by hand", "deleted by ann"} {
 		l := kafkatest.OpenLedger(t, c.ledger, ledger.Options{ReadOnly: true})
 		all := fmt.Sprint(l.Acceptances(1), l.Acceptances(2))

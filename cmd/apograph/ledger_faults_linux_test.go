@@ -210,6 +210,8 @@ type damage struct {
 func (d *damage) seenBy(o opener) bool {
 	inIndex, inList := strings.HasSuffix(d.name, "leaf of targets"), strings.HasSuffix(d.name, "freelist")
 	switch {
+	case strings.HasPrefix(d.name, "longer"): // key, by which only bbolt goes
+		return o.writes || o.name == "ledger check"
 	case !inIndex && !inList, o.name == "ledger check", o.name == "ledger migrate":
 		return true
 	default:
@@ -257,6 +259,10 @@ func damages(t *testing.T, good []byte) []damage {
 		}
 		flip("flipped first element of "+kind, at+16+8)
 		used := usedOf(good[at:])
+		if kind == "branch of pairs" || kind == "branch of state" { // whose keys have four bytes
+			flip("longer first key of "+kind, at+16+4)
+			flip("longer second key of "+kind, at+16+16+4)
+		}
 		if strings.HasPrefix(kind, "leaf") {
 			flip("flipped last value of "+kind, at+used-1)
 		}

@@ -164,17 +164,13 @@ func verifyError(path string, err error) error {
 	return ledgerError(path, err)
 }
 
-// completeWithAccepted is the verdict on a copy whose losses people have all
-// accepted.
-const completeWithAccepted verify.Verdict = "complete_with_accepted_losses"
-
 // verifyVerdict returns what the exit code has to say about a report. Tolerant is
 // that parts which are not proven may pass.
 func verifyVerdict(r *verify.Report, tolerant bool) error {
 	switch {
 	case r.Verdict == verify.Faults:
 		return verdict(exitFaults)
-	case r.Verdict == verify.Complete, r.Verdict == completeWithAccepted, tolerant:
+	case r.Verdict == verify.Complete, r.Verdict == verify.CompleteWithAcceptedLosses, tolerant:
 		return nil
 	default:
 		return verdict(exitUnproven)
