@@ -239,8 +239,13 @@ func TestReplicateAfterAcceptance(t *testing.T) {
 	if got := c.summary(3); got.Lost != 2 || got.Accepted != 0 || got.Complete || got.Doubts == nil {
 		t.Errorf("a loss: %+v", got)
 	}
-	if got := c.summary(3); got.Lost != 0 || got.Complete {
+	if got := c.summary(3); got.Lost != 0 || got.Unaccepted != 2 || got.Complete {
 		t.Errorf("a loss of an earlier run: %+v", got)
+	}
+	earlier := c.command("--once")
+	earlier.Args[3] = "wide" // of -o
+	if text, _ := earlier.Output(); !strings.Contains(string(text), "lost or unexplained earlier") {
+		t.Errorf("a loss of an earlier run: %s", text)
 	}
 	mustAccept(t, c.ledger, "orders:0:5-7", "--reason", "r")
 	if got := c.summary(0); got.Accepted != 2 || !got.Complete {

@@ -234,7 +234,8 @@ type replicateSummary struct {
 	BeforeStart   int64 `json:"before_start"`
 	Lost          int64 `json:"lost"`
 	Unexplained   int64 `json:"unexplained"`
-	Accepted      int64 `json:"accepted"` // lost and unexplained offsets of the whole books that somebody has accepted
+	Unaccepted    int64 `json:"unaccepted"` // lost and unexplained offsets of the whole books that nobody has accepted
+	Accepted      int64 `json:"accepted"`   // lost and unexplained offsets of the whole books that somebody has accepted
 	Duplicates    int64 `json:"duplicates"`
 	Foreign       int64 `json:"foreign"`
 	Orphans       int64 `json:"orphans"`
@@ -281,7 +282,7 @@ func summaryOf(s replicate.Summary) replicateSummary {
 		Duplicates: s.Tiles[ledger.Duplicate], Foreign: s.Tiles[ledger.Foreign], Orphans: s.Tiles[ledger.Orphan],
 		BehindOpenTransaction: s.BehindOpenTransaction,
 		Waiting:               []waitingPartition{}, Stopped: []stoppedPartition{}, Doubts: []doubtInfo{},
-		Accepted: s.AcceptedTiles,
+		Accepted: s.AcceptedTiles, Unaccepted: s.BadTiles,
 		Complete: s.Complete, Seconds: float64(s.Elapsed.Milliseconds()) / 1000,
 	}
 	for _, w := range s.Waiting {
@@ -335,7 +336,8 @@ func (s replicateSummary) table() *textTable {
 	}{
 		{"commit markers", s.CommitMarkers}, {"abort markers", s.AbortMarkers}, {"aborted", s.Aborted},
 		{"compacted", s.Compacted}, {"filtered", s.Filtered}, {"before start", s.BeforeStart},
-		{"lost", s.Lost}, {"unexplained", s.Unexplained}, {"lost or unexplained, and accepted", s.Accepted},
+		{"lost", s.Lost}, {"unexplained", s.Unexplained},
+		{"lost or unexplained earlier", s.Unaccepted - s.Lost - s.Unexplained}, {"lost or unexplained, and accepted", s.Accepted},
 		{"duplicates", s.Duplicates}, {"foreign", s.Foreign}, {"orphans", s.Orphans},
 		{"behind open transactions", s.BehindOpenTransaction},
 	} {

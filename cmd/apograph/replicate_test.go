@@ -96,7 +96,7 @@ type replicateAnswer struct {
 
 	Topics, Partitions                                             int
 	Copied, Bytes, Aborted, Compacted, Filtered, Lost, Unexplained int64
-	Duplicates, Foreign, Orphans, Accepted                         int64
+	Duplicates, Foreign, Orphans, Accepted, Unaccepted             int64
 	CommitMarkers                                                  int64 `json:"commit_markers"`
 	AbortMarkers                                                   int64 `json:"abort_markers"`
 	BeforeStart                                                    int64 `json:"before_start"`
