@@ -19,7 +19,6 @@ type simProof struct {
 	targetID  ledger.TopicID         // of the topic that holds it
 	book      *ledger.Ledger
 	books     []*simBooks // of each generation, oldest first
-	stopped   bool        // it may have ended before its end
 	highest   int64       // of the source
 
 	// Of the newest generation, which answers, with those whose books go on in it.
@@ -68,7 +67,7 @@ func (w *simWorld) prove() {
 	}
 	whole := true
 	for _, p := range all {
-		proof := &simProof{simWorld: w, partition: p, archive: w.archived(p), tiles: w.archiveNow(p), book: book, stopped: w.stopped[p] != ""}
+		proof := &simProof{simWorld: w, partition: p, archive: w.archived(p), tiles: w.archiveNow(p), book: book}
 		if len(pairs[p]) == 0 {
 			w.t.Fatalf("%v has no books", p)
 		}
@@ -89,7 +88,7 @@ func (p *simProof) whole() bool {
 	shortened := slices.ContainsFunc(p.tiles, func(t kafkatest.SourceTile) bool {
 		return t.Fate == kafkatest.BelowStart || t.Fate == kafkatest.Absent
 	})
-	return !shortened && !p.stopped && len(p.archive.eras) == 1 && len(p.books) == 1 && len(p.copied) == len(p.target)
+	return !shortened && len(p.archive.eras) == 1 && len(p.books) == 1 && len(p.copied) == len(p.target)
 }
 
 func (p *simProof) wrong(format string, args ...any) {
@@ -107,7 +106,7 @@ func (p *simProof) run(pairs []ledger.Pair) {
 	}
 	p.connect()
 	p.follow()
-	if len(p.books) == 1 && !p.stopped {
+	if len(p.books) == 1 {
 		kafkatest.CompareSourceBook(p.t, p.book, p.pair.ID, p.asCopied())
 	}
 	for offset := range p.highest {
@@ -117,7 +116,7 @@ func (p *simProof) run(pairs []ledger.Pair) {
 	for _, b := range p.books {
 		p.totals(b)
 	}
-	if !p.t.Failed() && !p.stopped {
+	if !p.t.Failed() {
 		p.translate()
 	}
 }
@@ -199,7 +198,7 @@ func (p *simProof) connect() {
 	}
 	newest := p.books[len(p.books)-1]
 	current := newest.pair.SourceTopicID == p.archive.now().topicID && newest.pair.TargetTopicID == p.targetID
-	if ends := (simCopied{p.highest, int64(len(p.target))}); !p.stopped && (!current || newest.end != ends) {
+	if ends := (simCopied{p.highest, int64(len(p.target))}); !current || newest.end != ends {
 		p.wrong("the books of %+v end at %v, the logs at %v", newest.pair, newest.end, ends)
 	}
 }
@@ -250,13 +249,8 @@ func (p *simProof) answering(offset int64) *simBooks {
 func (p *simProof) checkTile(offset int64) {
 	b, a := p.answering(offset), p.archive
 	if b == nil {
-		if !p.stopped {
-			p.wrong("no book answers for source offset %d", offset)
-		}
+		p.wrong("no book answers for source offset %d", offset)
 		return
-	}
-	if p.stopped && p.simWorld.stopped[p.partition] != "" && b.sourceEnds < b.end.source {
-		return // what was cut off is not settled
 	}
 	tile, generation := b.source[offset], b.pair.Generation
 	want, known := map[kafkatest.Fate]ledger.Tile{

@@ -24,9 +24,7 @@ func (p *simProof) checkTarget() {
 		}
 		b, claim := p.claimOf(got.Offset)
 		if b == nil {
-			if !p.stopped {
-				p.wrong("no book accounts for target offset %d, %+v", i, got)
-			}
+			p.wrong("no book accounts for target offset %d, %+v", i, got)
 			continue
 		}
 		before, twice := first[got.Timestamp]
@@ -77,7 +75,7 @@ func (p *simProof) checkCopy(b *simBooks, claim simClaim, got kafkatest.Record) 
 		p.wrong("target offset %d: the source never had it at offset %d: %+v", got.Offset, claim.source, got)
 	case !simEqual(want, got):
 		p.wrong("target offset %d is %+v, not %+v", got.Offset, got, want)
-	case p.answering(claim.source) == b && !p.stopped && is && now.Timestamp != got.Timestamp:
+	case p.answering(claim.source) == b && is && now.Timestamp != got.Timestamp:
 		p.wrong("target offset %d is what source offset %d held before, and holds no more", got.Offset, claim.source)
 	}
 }
@@ -116,9 +114,6 @@ func (p *simProof) checkDuplicate(got kafkatest.Record, claim simClaim) {
 // checkStanding asks whether each copy that the books of today count on stands in
 // the target's present log.
 func (p *simProof) checkStanding() {
-	if p.stopped {
-		return
-	}
 	for _, b := range p.books {
 		for _, c := range b.copied {
 			if p.answering(c.source) != b {

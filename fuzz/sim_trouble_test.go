@@ -39,24 +39,11 @@ const (
 
 // simTroubles gives each seed its trouble: the one at seed modulo their number.
 func simTroubles() []simTrouble {
-	lost := ledgerGone
-	if !simGuardsFile {
-		lost = noTrouble
-	}
 	return []simTrouble{
-		noTrouble, sourceCut, noTrouble, targetForgets, lost, sourceRecreated, noTrouble, ledgerRestored,
+		noTrouble, sourceCut, noTrouble, targetForgets, ledgerGone, sourceRecreated, noTrouble, ledgerRestored,
 		noTrouble, targetRecreated, lateRequests, targetCut, noTrouble, everySource, foreignWriter, strayRequests,
 	}
 }
-
-// Whether the product has what a trouble needs, so that the copy is whole again in
-// the end. Where it has not, a partition may stop for the reason that says so,
-// and stay stopped; what its books say must be true all the same.
-const (
-	simTolerates  = true // foreign records and doubles are booked, resume --tolerate-foreign goes on
-	simRecopies   = true // resume --recopy copies again what the target has lost
-	simGuardsFile = true // a ledger that is deleted or replaced while in use is noticed
-)
 
 // trouble makes what the history is about.
 func (w *simWorld) trouble(rng *rand.Rand) {
@@ -154,7 +141,6 @@ func (w *simWorld) cutSource(rng *rand.Rand) {
 		}
 	}
 	w.say("%v of the source: cut from %d to %d", p, end, cut)
-	w.expectTail(t)
 	if rng.IntN(2) == 0 { // the log soon is as long as it was
 		w.regrow(t, p.partition, end-cut, rng)
 	}
@@ -198,7 +184,6 @@ func (w *simWorld) recreateSource(rng *rand.Rand) {
 		t.old = t.partitions
 	}
 	w.say("%s is another topic", t.name)
-	w.expectTail(t)
 	for p := range t.partitions {
 		if rng.IntN(2) == 0 {
 			w.regrow(t, p, rng.Int64N(60), rng)
@@ -236,9 +221,6 @@ func (w *simWorld) cutTarget(rng *rand.Rand) {
 	}
 	w.must(err)
 	w.say("%v of the target: cut from %d to %d", p, end, cut)
-	if !simRecopies {
-		w.expect(p, replicate.StopTargetLostRecords)
-	}
 }
 
 // recreateTarget deletes a topic of the target and has somebody create it again.
@@ -257,7 +239,6 @@ func (w *simWorld) recreateTarget(rng *rand.Rand) {
 		w.must(w.pair.Target.CreateTopic(w.t.Context(), p.topic, partitions, nil))
 	}
 	w.say("%s of the target is another topic", p.topic)
-	w.expectTail(&simTopic{name: p.topic, partitions: partitions})
 }
 
 // forget has the target forget all producers of a partition, as it does when
@@ -304,9 +285,6 @@ func (w *simWorld) writeForeign(rng *rand.Rand) {
 		err = errors.Join(err, writer.Append(ctx, r))
 	}
 	w.say("foreign records to %v: %v", p, err)
-	if !simTolerates {
-		w.expect(p, replicate.StopForeignWriter, replicate.StopTargetLostRecords)
-	}
 }
 
 // stray kills the copier, has the target forget it, and delivers what was on its
@@ -337,9 +315,6 @@ func (w *simWorld) stray(rng *rand.Rand) {
 	defer cancel()
 	n, err := h.Deliver(ctx)
 	w.say("%d requests to %v arrive after all: %v", n, p, err)
-	if n > 0 && !simTolerates {
-		w.expect(p, replicate.StopForeignWriter, replicate.StopTargetLostRecords)
-	}
 }
 
 // restore stops the copier and puts an older copy of its ledger in place, one
@@ -440,22 +415,6 @@ func (w *simWorld) loseLedger(rng *rand.Rand) {
 	w.putBack(older, rng)
 }
 
-// expect says for which reasons a partition may stop and stay stopped.
-func (w *simWorld) expect(p simPartition, reasons ...replicate.StopReason) {
-	w.hopeless[p] = append(w.hopeless[p], reasons...)
-}
-
-// expectTail says that what stands behind the books when their generation ends is
-// not booked yet.
-func (w *simWorld) expectTail(t *simTopic) {
-	if simTolerates {
-		return
-	}
-	for p := range t.partitions {
-		w.expect(simPartition{t.name, p}, replicate.StopTargetNotEmpty)
-	}
-}
-
 // operate does for each partition that has stopped what the advice for its
 // reason says.
 func (w *simWorld) operate(*rand.Rand) {
@@ -474,9 +433,9 @@ func (w *simWorld) operate(*rand.Rand) {
 		case replicate.StopSourceTruncated:
 			o.AcceptTruncated = true
 		case replicate.StopForeignWriter:
-			o.TolerateForeign = simTolerates
+			o.TolerateForeign = true
 		case replicate.StopTargetLostRecords:
-			o.Recopy = simRecopies
+			o.Recopy = true
 		}
 		if !o.AcceptRecreated && !o.AcceptTruncated && !o.TolerateForeign && !o.Recopy {
 			continue

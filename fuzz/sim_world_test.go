@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,10 +51,7 @@ type simWorld struct {
 	paused  map[simPartition]bool
 	foreign map[int64]bool // timestamps of what somebody else wrote to the target
 
-	// hopeless are partitions that may be stopped in the end, and why.
-	hopeless  map[simPartition][]replicate.StopReason
-	stopped   map[simPartition]replicate.StopReason // those that are
-	snapshots []string                              // copies of the ledger, oldest first
+	snapshots []string // copies of the ledger, oldest first
 	restored  int
 
 	dir     string           // of the ledgers and the clusters
@@ -71,7 +67,7 @@ func newSimWorld(t *testing.T, h simHistory, dir string) *simWorld {
 	w := &simWorld{
 		t: t, began: time.Now(), history: h,
 		archive: map[simPartition]*simArchive{}, writers: map[string]*simWriter{}, paused: map[simPartition]bool{},
-		foreign: map[int64]bool{}, hopeless: map[simPartition][]replicate.StopReason{}, stopped: map[simPartition]replicate.StopReason{}, dir: dir,
+		foreign: map[int64]bool{}, dir: dir,
 	}
 	// kfake compacts by itself, in a way of its own.
 	never := kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "1000000000"})
@@ -311,19 +307,11 @@ func (w *simWorld) behind() string {
 	for _, s := range flow.Status() {
 		p := simPartition{s.Topic, s.Partition}
 		reached[p] = s.Position
-		if s.State == replicate.StateStopped && slices.Contains(w.hopeless[p], s.Reason) {
-			w.stopped[p] = s.Reason
-			continue
-		}
-		delete(w.stopped, p)
 		if s.State == replicate.StateStopped || s.State == replicate.StatePaused {
 			return fmt.Sprintf("%s-%d is %s: %s %s", s.Topic, s.Partition, s.State, s.Reason, s.Detail)
 		}
 	}
 	for _, p := range w.partitions() {
-		if w.stopped[p] != "" {
-			continue
-		}
 		info := w.pair.Source.Fake().PartitionInfo(p.topic, p.partition)
 		if at, ok := reached[p]; !ok || at != info.HighWatermark {
 			return fmt.Sprintf("%v at %d of %d (%t)", p, at, info.HighWatermark, ok)
