@@ -193,7 +193,11 @@ func (p *simProof) connect() {
 			if next.TargetBase > b.end.target {
 				p.wrong("the target book of generation %d ends at %d, the next begins at %d", i+1, b.end.target, next.TargetBase)
 			}
-			b.targetEnds = next.TargetBase
+		}
+		for _, later := range p.books[i+1:] { // what stood from there on was gone
+			if later.pair.TargetTopicID == b.pair.TargetTopicID {
+				b.targetEnds = min(b.targetEnds, later.pair.TargetBase)
+			}
 		}
 	}
 	newest := p.books[len(p.books)-1]

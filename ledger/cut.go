@@ -1,6 +1,10 @@
 package ledger
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+	"math"
+)
 
 // A Cut is where a pair's target log was cut off. What the pair's books say from
 // there on holds no more, as the target has lost it; below, all of it holds.
@@ -8,8 +12,76 @@ import "iter"
 // The offsets belong together: of the copied records, those below Source are the
 // same as those below Target.
 type Cut struct {
-	Source int64 // source offset; where the next generation's scope starts
+	Source int64 // source offset; the next generation of the same source topic starts there, or below
 	Target int64 // target offset
+}
+
+// CutAt returns where a target log that ends at a target offset cuts off the
+// pair's books, as far as they are committed: at the first copied record that it
+// lacks, at their end if it lacks none, and never beyond where the pair was closed
+// with a cut. A log that ends below the books' start cuts off all of them.
+//
+// The error is ErrNotFound for an unknown pair, else that of [Ledger.FindTarget].
+func (l *Ledger) CutAt(id PairID, target int64) (Cut, error) {
+	pair, ok := l.Pair(id)
+	if !ok {
+		return Cut{}, fmt.Errorf("ledger: pair %d: %w", id, ErrNotFound)
+	}
+	end := l.Committed(id)
+	last := Cut{end.Source, end.Target}
+	if pair.Closed != nil && pair.Closed.Cut != nil {
+		last = *pair.Closed.Cut
+	}
+	target = min(max(target, pair.TargetBase), last.Target)
+	for e, err := range l.EntriesFromTarget(id, target) {
+		if err != nil {
+			return Cut{}, err
+		}
+		if e.Tile == Copied && e.Target.End > target {
+			return Cut{min(e.SourceOf(max(target, e.Target.Start)), last.Source), target}, nil
+		}
+	}
+	return Cut{last.Source, target}, nil
+}
+
+// CutOff returns where the pair's books are cut off; nil if they hold up to their
+// end. Beside the cut that the pair was closed with, a later generation that
+// began below it in the same target topic cuts it off: the log had ended there.
+//
+// Errors are those of [Ledger.CutAt].
+func (l *Ledger) CutOff(id PairID) (*Cut, error) {
+	pair, ok := l.Pair(id)
+	if !ok {
+		return nil, fmt.Errorf("ledger: pair %d: %w", id, ErrNotFound)
+	}
+	if pair.Closed == nil {
+		return nil, nil
+	}
+	own, upto := pair.Closed.Cut, l.Committed(id).Target
+	if own != nil {
+		upto = own.Target
+	}
+	base := l.lowestBase(&pair)
+	if base >= upto {
+		return own, nil
+	}
+	cut, err := l.CutAt(id, base)
+	return &cut, err
+}
+
+// lowestBase returns where in the pair's target partition the lowest one of the
+// later generations begins; the highest offset if there is none.
+func (l *Ledger) lowestBase(pair *Pair) int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	base := int64(math.MaxInt64)
+	for _, p := range l.pairs {
+		if p.SourceTopic == pair.SourceTopic && p.Partition == pair.Partition && p.Generation > pair.Generation &&
+			p.TargetTopic == pair.TargetTopic && p.TargetTopicID == pair.TargetTopicID {
+			base = min(base, p.TargetBase)
+		}
+	}
+	return base
 }
 
 // cut returns the cut that the pair was closed with; nil if there is none.

@@ -17,7 +17,13 @@ type openings struct {
 	sources, targets map[partition]bool  // that have an open pair
 	generations      map[partition]int32 // last one of each source partition
 	last             map[partition]PairID
-	cuts             map[partition]int64 // source offset where that was cut off, if it was
+	cuts             map[partition]sourceCut // where that was cut off, if it was
+}
+
+// A sourceCut is where a generation was cut off in its source topic.
+type sourceCut struct {
+	topic  TopicID
+	offset int64
 }
 
 // OpenPairs opens pairs in one durable transaction, together with everything
@@ -72,7 +78,7 @@ func newOpenings() *openings {
 		targets:     make(map[partition]bool),
 		generations: make(map[partition]int32),
 		last:        make(map[partition]PairID),
-		cuts:        make(map[partition]int64),
+		cuts:        make(map[partition]sourceCut),
 	}
 }
 
@@ -80,7 +86,7 @@ func (o *openings) add(p *Pair) {
 	source, target := partition{p.SourceTopic, p.Partition}, partition{p.TargetTopic, p.Partition}
 	if p.Generation >= o.generations[source] {
 		o.generations[source], o.last[source] = p.Generation, p.ID
-		o.closed(source, p.Closed)
+		o.closed(p, p.Closed)
 	}
 	if p.Closed == nil {
 		o.sources[source], o.targets[target] = true, true
@@ -88,10 +94,11 @@ func (o *openings) add(p *Pair) {
 }
 
 // closed notes how the last generation of a source partition ended.
-func (o *openings) closed(source partition, c *Closing) {
+func (o *openings) closed(p *Pair, c *Closing) {
+	source := partition{p.SourceTopic, p.Partition}
 	delete(o.cuts, source)
 	if c != nil && c.Cut != nil {
-		o.cuts[source] = c.Cut.Source
+		o.cuts[source] = sourceCut{p.SourceTopicID, c.Cut.Source}
 	}
 }
 
@@ -99,17 +106,18 @@ func (o *openings) closed(source partition, c *Closing) {
 func (o *openings) drop(p *Pair, c *Closing) {
 	delete(o.sources, partition{p.SourceTopic, p.Partition})
 	delete(o.targets, partition{p.TargetTopic, p.Partition})
-	o.closed(partition{p.SourceTopic, p.Partition}, c)
+	o.closed(p, c)
 }
 
-// cutFault returns an error unless a pair's scope starts where the generation
-// before was cut off, if it was.
+// cutFault returns an error if a pair leaves out what the cut of the generation
+// before took: in the same source topic its scope starts at the cut or below, as
+// the target may have lost more, or the source may have been cut lower.
 func (o *openings) cutFault(p *Pair) error {
 	cut, ok := o.cuts[partition{p.SourceTopic, p.Partition}]
-	if !ok || p.ScopeStart == cut {
+	if !ok || p.SourceTopicID != cut.topic || p.ScopeStart <= cut.offset {
 		return nil
 	}
-	return lawErrorf(lawCut, "scope from source offset %d, but the generation before was cut off at %d", p.ScopeStart, cut)
+	return lawErrorf(lawCut, "scope from source offset %d, but the generation before was cut off at %d", p.ScopeStart, cut.offset)
 }
 
 // admit checks a pair that is to be opened, gives it a generation, and adds it.
@@ -215,8 +223,9 @@ func (l *Ledger) closable(id PairID, closing Closing) (t task, err error) {
 // Of both generations all holds that [Ledger.ClosePair] and [Ledger.OpenPairs]
 // say: entries of the old one that are appended meanwhile are refused, and next
 // is a whole pair without an id, in which nothing is taken over from the old
-// one; after a cut its scope must start there. After an error the old pair is open, with all that was queued, and there
-// is no new one.
+// one; after a cut, its scope must start there or below if the source topic is
+// the same. After an error the old pair is open, with all that was queued, and
+// there is no new one.
 //
 // The error is ErrPairClosed for a pair that is closed already, ErrPairOpen if
 // the target partition has an open pair beside the one that is closed, an

@@ -74,7 +74,7 @@ func (p *partition) adopted() {
 // target's log was cut and written again: the partition has stopped then, or it
 // waits for an answer.
 func (p *partition) endHolds() bool {
-	detail, err := p.compareEnd(p.flow.ledger.End(p.pair.ID))
+	detail, err := p.compareEnd(&p.pair, p.flow.ledger.End(p.pair.ID))
 	switch {
 	case err != nil:
 		p.adoptionFailed(err)
@@ -92,21 +92,21 @@ func (p *partition) endHolds() bool {
 }
 
 // compareEnd says what is wrong with the target's log in front of a place in the
-// books, which has the last record of ours there: "" if nothing is. A batch that
+// books of the partition's pair, or of an earlier one, which has the last record of ours there: "" if nothing is. A batch that
 // is ours by its sequence number is what the books say; else the content of their
 // last entry is compared.
-func (p *partition) compareEnd(at ledger.Position) (detail string, err error) {
-	if at.Target <= p.pair.TargetBase {
+func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail string, err error) {
+	if at.Target <= pair.TargetBase {
 		return "", nil
 	}
 	if err := p.flow.ledger.Commit(); err != nil {
 		return "", p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
 	}
-	e, err := p.flow.ledger.FindTarget(p.pair.ID, at.Target-1)
+	e, err := p.flow.ledger.FindTarget(pair.ID, at.Target-1)
 	if err != nil {
 		return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
 	}
-	b, err := p.newTail(at.Target-1, at.Target).batch()
+	b, err := p.tailOf(pair.ID, at.Target-1, at.Target).batch()
 	switch {
 	case err != nil || b == nil || b.base >= at.Target || e.Tile != ledger.Copied && e.Tile != ledger.Orphan:
 		return "", err

@@ -83,8 +83,9 @@ func (p *partition) cut() bool {
 	}
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
-			if p.bookTail() {
-				p.reopen(detail, at, nil)
+			if b, ok := p.bookTail(); ok {
+				b.start = min(b.start, at)
+				p.reopen(detail, b)
 			}
 			return true
 		}

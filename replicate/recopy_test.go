@@ -1,6 +1,8 @@
 package replicate_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"apograph/internal/kafkatest"
@@ -198,6 +200,166 @@ func tailOfClosed(t *testing.T, recreated, foreign bool) {
 		pairs := book.Pairs()
 		if len(pairs) != 2 || pairs[0].Closed == nil || pairs[1].TargetBase != book.End(pairs[0].ID).Target {
 			t.Errorf("pairs %+v", pairs)
+		}
+	})
+}
+
+// mustLoseTail cuts the target's log of t-0.
+func mustLoseTail(t *testing.T, c *kafkatest.Cluster, end int64) {
+	t.Helper()
+	if err := c.LoseTail("t", 0, end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecopyOfEarlierGenerations: the target's log is cut again, and ends in front
+// of where the open generation began. What the earlier one copied and the target
+// lost is copied again as well.
+func TestRecopyOfEarlierGenerations(t *testing.T) {
+	for name, cuts := range map[string][]int64{
+		"deeper": {15, 10}, "deeper twice": {15, 10, 4}, "to the start": {15, 0}, "to where it began": {15, 15}, "above it again": {15, 10, 18, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copiedBig(t, 20)
+			for _, cut := range cuts {
+				mustLoseTail(t, pair.Target, cut)
+				wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+				order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+				s := mustRun(t, config)
+				if !s.Complete {
+					t.Errorf("cut at %d: summary %+v", cut, s)
+				}
+				wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: cut, ledger.Copied: 20 - cut})
+				proveNothingMissing(t, pair)
+				proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 20})
+			}
+		})
+	}
+}
+
+// TestRecopyOfEarlierGenerationsIsRefused: what the target holds in front of its
+// log's end is in the books of an earlier generation, and is not what they say.
+func TestRecopyOfEarlierGenerationsIsRefused(t *testing.T) {
+	for _, foreign := range []int{3, 5} { // up to where the open generation began, too
+		pair, config := copiedBig(t, 20)
+		mustLoseTail(t, pair.Target, 15)
+		mustRun(t, config)
+		order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+		mustRun(t, config)
+		mustLoseTail(t, pair.Target, 10)
+		wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+		mustAppend(t, pair.Target.Bootstrap, numbered(100, foreign)...)
+		order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+		s := mustRun(t, config)
+		wantStop(t, s, replicate.StopTargetLostRecords)
+		if s.Complete || !strings.Contains(s.Stopped[0].Detail, "do not hold what the books say") && !strings.Contains(s.Stopped[0].Detail, "does not hold what the books say") {
+			t.Errorf("stopped %+v", s.Stopped)
+		}
+		offline(t, config, func(book *ledger.Ledger) {
+			if len(book.Pairs()) != 2 || len(book.Orders()) != 0 {
+				t.Errorf("pairs %+v, orders %+v", book.Pairs(), book.Orders())
+			}
+		})
+	}
+}
+
+// TestRecopyOfAnotherSourceTopic: the target has lost records of a source topic
+// that is gone. They cannot be copied again, and nobody says that all is well.
+func TestRecopyOfAnotherSourceTopic(t *testing.T) {
+	pair, config := copiedBig(t, 20)
+	mustRecreate(t, pair, 1)
+	mustAppend(t, pair.Source.Bootstrap, numbered(100, 5)...)
+	mustRun(t, config)
+	order(t, config, ledger.Order{SourceTopic: "t", AcceptRecreated: true})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	mustLoseTail(t, pair.Target, 15)
+	for _, o := range []ledger.Order{{SourceTopic: "t"}, {SourceTopic: "t", Recopy: true}} {
+		order(t, config, o)
+		s := mustRun(t, config)
+		wantStop(t, s, replicate.StopTargetLostRecords)
+		if s.Complete || !strings.Contains(s.Stopped[0].Detail, "source offsets [15, 20) of generation 1 cannot be copied again") {
+			t.Errorf("stopped %+v", s.Stopped)
+		}
+	}
+	mustDeleteTopic(t, pair.Target, "t")
+	wantStop(t, mustRun(t, config), replicate.StopTargetDeleted)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestRecopyOfAllGenerations: the target topic is gone, and with it what several
+// generations copied into it.
+func TestRecopyOfAllGenerations(t *testing.T) {
+	pair, config := copiedBig(t, 20)
+	mustLoseTail(t, pair.Target, 15)
+	mustRun(t, config)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	mustRun(t, config)
+	mustDeleteTopic(t, pair.Target, "t")
+	mustTopic(t, pair.Target, "t", nil)
+	wantStop(t, mustRun(t, config), replicate.StopTargetRecreated)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	s := mustRun(t, config)
+	if !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.Copied: 20})
+	proveNothingMissing(t, pair)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestAcceptedWithALostTail: the source was created again, or cut, and the target
+// has lost its tail as well. Accepting the one needs no word about the other, and
+// all that the source holds is copied.
+func TestAcceptedWithALostTail(t *testing.T) {
+	for _, recreated := range []bool{true, false} {
+		for _, generations := range []int{1, 2} {
+			for _, lost := range []int64{4, 10, 15} {
+				for _, recopy := range []bool{false, true} {
+					name := fmt.Sprintf("%s, target cut at %d, %d generations, recopy %t", map[bool]string{true: "recreated", false: "cut at 10"}[recreated], lost, generations, recopy)
+					t.Run(name, func(t *testing.T) { acceptedWithLoss(t, recreated, generations, lost, recopy) })
+				}
+			}
+		}
+	}
+}
+
+func acceptedWithLoss(t *testing.T, recreated bool, generations int, lost int64, recopy bool) {
+	pair, config := copiedBig(t, 20)
+	if generations == 2 { // the second one begins above where the target is cut then
+		mustLoseTail(t, pair.Target, 17)
+		mustRun(t, config)
+		order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+		mustRun(t, config)
+	}
+	mustLoseTail(t, pair.Target, lost)
+	o, reason, start := ledger.Order{SourceTopic: "t", AcceptTruncated: true, Recopy: recopy}, replicate.StopSourceTruncated, min(lost, 10)
+	if recreated {
+		mustRecreate(t, pair, 1)
+		o, reason, start = ledger.Order{SourceTopic: "t", AcceptRecreated: true, Recopy: recopy}, replicate.StopTopicRecreated, 0
+	} else {
+		mustLoseTail(t, pair.Source, 10)
+	}
+	appendBig(t, pair, 1000, 12)
+	wantStop(t, mustRun(t, config), reason)
+	order(t, config, o)
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	offline(t, config, func(book *ledger.Ledger) {
+		pairs := book.Pairs()
+		old, next := pairs[generations-1], pairs[generations]
+		if old.Closed == nil || old.Closed.Cut == nil || !strings.Contains(old.Closed.Reason, "the target's log ends at offset") ||
+			next.ScopeStart != start || next.TargetBase != lost || len(book.Orders()) != 0 {
+			t.Errorf("pairs %+v, orders %+v", pairs, book.Orders())
 		}
 	})
 }

@@ -16,11 +16,12 @@ func (p *partition) accepts(stop *stopped) bool {
 	order := p.flow.exactOrder(p.source)
 	switch {
 	case order.AcceptRecreated && stop.reason == StopTopicRecreated:
-		if p.bookTail() {
-			p.reopen(stop.detail, 0, nil)
+		if b, ok := p.bookTail(); ok {
+			b.start = 0
+			p.reopen(stop.detail, b)
 		}
 	case order.AcceptRecreated && stop.reason == StopTargetRecreated:
-		p.reopen(stop.detail, 0, nil)
+		p.reopen(stop.detail, opening{})
 	case order.Recopy && stop.reason == StopTargetRecreated:
 		p.recopyAll(stop.detail)
 	case order.Recopy && stop.reason == StopTargetDeleted:
@@ -31,17 +32,25 @@ func (p *partition) accepts(stop *stopped) bool {
 	return true
 }
 
+// An opening says where the next generation begins.
+type opening struct {
+	start int64       // source offset at which its scope starts
+	base  int64       // target offset at which the log ends, if the topic is the same
+	cut   *ledger.Cut // nil, or where the target cut the old books off
+	lost  string      // what there is to say of that
+}
+
 // reopen closes the pair where its books end, or where the target cut them off,
-// and opens the next generation in the same transaction. Its scope starts at
-// source offset start, its target book where the target's log ends, which must be
-// where the closed one does, or the start of an empty log: what else stands there
-// no book would know.
-func (p *partition) reopen(why string, start int64, cut *ledger.Cut) {
+// and opens the next generation in the same transaction. Its target book begins
+// where the target's log ends, which must be where that was known to end, or the
+// start of an empty log: what else stands there no book would know.
+func (p *partition) reopen(why string, b opening) {
+	why += b.lost
 	if p.orphaned() {
 		p.retire(why)
 		return
 	}
-	c, err := p.successor(start, cut)
+	c, err := p.successor(b)
 	if err != nil {
 		p.halt(reasonOf(err), fmt.Sprintf("not accepted yet: %v", err))
 		return
@@ -50,7 +59,7 @@ func (p *partition) reopen(why string, start int64, cut *ledger.Cut) {
 		p.halt(c.stop.reason, c.stop.detail)
 		return
 	}
-	id, err := p.flow.ledger.Reopen(p.pair.ID, ledger.Closing{Reason: why, Cut: cut}, c.pair)
+	id, err := p.flow.ledger.Reopen(p.pair.ID, ledger.Closing{Reason: why, Cut: b.cut}, c.pair)
 	if err != nil {
 		p.flow.fail(fmt.Errorf("partition %v: open the next generation: %w", p.source, err))
 		p.halt(StopUnavailable, err.Error())
@@ -91,7 +100,7 @@ func (p *partition) setOrder(o ledger.Order) {
 }
 
 // successor describes the next generation of the partition.
-func (p *partition) successor(start int64, cut *ledger.Cut) (*candidate, error) {
+func (p *partition) successor(b opening) (*candidate, error) {
 	f := p.flow
 	source, _ := f.source.topic(p.source.topic)
 	target, _ := f.target.topic(p.target.topic)
@@ -113,12 +122,9 @@ func (p *partition) successor(start int64, cut *ledger.Cut) (*candidate, error) 
 	}
 	c.pair = ledger.Pair{
 		SourceTopic: p.source.topic, SourceTopicID: source.id, TargetTopic: p.target.topic, TargetTopicID: target.id,
-		Partition: p.source.partition, ScopeStart: start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},
+		Partition: p.source.partition, ScopeStart: b.start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},
 	}
-	known := f.ledger.End(p.pair.ID).Target
-	if cut != nil {
-		known = min(cut.Target, logEnd)
-	}
+	known := b.base
 	if target.id != p.pair.TargetTopicID {
 		known = first
 	}

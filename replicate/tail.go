@@ -25,10 +25,13 @@ type tailReader struct {
 }
 
 // newTail returns a reader of the target's log in [from, end).
-func (p *partition) newTail(from, end int64) *tailReader {
+func (p *partition) newTail(from, end int64) *tailReader { return p.tailOf(p.pair.ID, from, end) }
+
+// tailOf returns one to which what a pair's producers wrote is ours.
+func (p *partition) tailOf(pair ledger.PairID, from, end int64) *tailReader {
 	return &tailReader{
 		p: p, at: from, end: end,
-		producers: p.flow.ledger.Producers(p.pair.ID), appended: p.flow.ledger.End(p.pair.ID).Appended,
+		producers: p.flow.ledger.Producers(pair), appended: p.flow.ledger.End(pair).Appended,
 	}
 }
 

@@ -40,7 +40,10 @@ func all(ctx context.Context, b Books, offsets []int64, d direction) ([]Result, 
 		questions[i] = question{offset, i}
 	}
 	results := make([]Result, len(offsets))
-	s, why := open(b)
+	s, why, err := open(b)
+	if err != nil {
+		return nil, err
+	}
 	if s == nil {
 		for i, offset := range offsets {
 			results[i] = d.unknown(offset, why)

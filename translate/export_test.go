@@ -7,7 +7,10 @@ func InOrder(b Books, offsets []int64, reverse bool) ([]Result, error) {
 	if reverse {
 		d = backwards()
 	}
-	s, _ := open(b)
+	s, _, err := open(b)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]Result, len(offsets))
 	for i, offset := range offsets {
 		if err := s.answer([]question{{offset, i}}, d, results); err != nil {

@@ -11,24 +11,31 @@ import (
 type lineage []ledger.Pair
 
 // lineageOf returns the lineage that ends with a pair. A generation that goes on
-// elsewhere, or on another topic, begins a new one.
-func lineageOf(l *ledger.Ledger, pair ledger.Pair) lineage {
+// elsewhere, or of another topic, begins a new one; one of which nothing is left,
+// as the target lost all of it, is passed over.
+func lineageOf(l *ledger.Ledger, pair ledger.Pair) (lineage, error) {
 	line := lineage{pair}
-	for {
-		before, ok := l.Previous(line[0].ID)
-		if !ok || before.Closed == nil || before.Closed.Cut == nil || !goesOn(&before, &line[0]) {
-			return line
+	for before, ok := l.Previous(pair.ID); ok; before, ok = l.Previous(before.ID) {
+		cut, err := l.CutOff(before.ID)
+		if err != nil {
+			return nil, err
 		}
-		line = append(lineage{before}, line...)
+		if before.Closed == nil || before.Closed.Cut == nil || !sameTopics(&before, &pair) {
+			break
+		}
+		before.Closed.Cut = cut
+		switch {
+		case cut.Source == line[0].ScopeStart && cut.Target == line[0].TargetBase:
+			line = append(lineage{before}, line...)
+		case before.TargetBase < line[0].TargetBase:
+			return line, nil
+		}
 	}
+	return line, nil
 }
 
-// goesOn reports whether the books of next begin where those of before were cut
-// off.
-func goesOn(before, next *ledger.Pair) bool {
-	cut := before.Closed.Cut
-	return next.ScopeStart == cut.Source && next.TargetBase == cut.Target &&
-		next.TargetTopic == before.TargetTopic && next.TargetTopicID == before.TargetTopicID
+func sameTopics(a, b *ledger.Pair) bool {
+	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID && a.SourceTopicID == b.SourceTopicID
 }
 
 // bySource and byTarget return the index of the generation that has an offset.

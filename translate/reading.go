@@ -33,15 +33,18 @@ type copiedSearch struct {
 
 // open returns a reading, or nil and the reason why offsets of the pair have no
 // translation.
-func open(b Books) (s *reading, why string) {
+func open(b Books) (s *reading, why string, err error) {
 	pair, ok := b.Ledger.Pair(b.Pair)
 	switch {
 	case !ok:
-		return nil, "the ledger has no such pair"
+		return nil, "the ledger has no such pair", nil
 	case pair.Closed != nil:
-		return nil, closedDetail(&pair)
+		return nil, closedDetail(&pair), nil
 	}
-	line := lineageOf(b.Ledger, pair)
+	line, err := lineageOf(b.Ledger, pair)
+	if err != nil {
+		return nil, "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
+	}
 	return &reading{
 		pair:   pair,
 		line:   line,
@@ -49,7 +52,7 @@ func open(b Books) (s *reading, why string) {
 		source: sourceCursor(b.Ledger, line),
 		ahead:  sourceCursor(b.Ledger, line),
 		target: targetCursor(b.Ledger, line),
-	}, ""
+	}, "", nil
 }
 
 func closedDetail(pair *ledger.Pair) string {

@@ -93,7 +93,10 @@ func one(b Books, offset int64, d direction) (Result, error) {
 	if offset < 0 {
 		return Result{}, negative(b.String(), offset)
 	}
-	s, why := open(b)
+	s, why, err := open(b)
+	if err != nil {
+		return Result{}, err
+	}
 	if s == nil {
 		return d.unknown(offset, why), nil
 	}

@@ -359,3 +359,47 @@ func TestStatusNames(t *testing.T) {
 		t.Error("a result that nobody filled in is not unknown")
 	}
 }
+
+// TestCutTwice: the target lost the end of the books, and then all that was copied
+// again and more: below the last cut the oldest books go on to answer.
+func TestCutTwice(t *testing.T) {
+	for _, other := range []bool{false, true} { // the last generation is of another source topic
+		l := mustCreate(t)
+		h := newHistory(0, 10).copied("rrrrrrcrrr", 0) // target offsets 10 to 18
+		books := h.mustBook(t, l, 0)
+		id := books.Pair
+		for _, cut := range []ledger.Cut{{Source: 8, Target: 17}, {Source: 4, Target: 14}} {
+			next := h.orders(0)
+			next.ScopeStart, next.TargetBase = cut.Source, cut.Target
+			own, err := l.CutAt(id, cut.Target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other && cut.Source == 4 {
+				next.SourceTopicID = ledger.TopicID{7}
+			}
+			if id, err = l.Reopen(id, ledger.Closing{Cut: &own}, next); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tail := newHistory(4, 14).copied("rrcrrr", 0)
+		if err := l.Append(id, tail.steps[0].entry); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		books.Pair = id
+		want := map[int64]int64{0: 10, 3: 13, 4: 14, 5: 15, 6: 16, 7: 16, 9: 18, 10: 19}
+		if other {
+			want = map[int64]int64{4: 14, 7: 16}
+			if got, err := translate.Forward(books, 3); err != nil || got.Status != translate.BeforeStart {
+				t.Errorf("of a topic that is gone: %+v, %v", got, err)
+			}
+		}
+		places(t, books, want)
+	}
+}

@@ -270,3 +270,89 @@ func TestLossBeyondCut(t *testing.T) {
 		t.Errorf("the old row is %+v", c)
 	}
 }
+
+// again closes the open generation of t-0 and begins the next one.
+func (f *flow) again(closing ledger.Closing, change func(next *ledger.Pair)) {
+	f.t.Helper()
+	f.edit(func(l *ledger.Ledger) error {
+		pairs := pairsOf(l, "t")
+		next := pairs[len(pairs)-1]
+		old := next.ID
+		next.ID, next.Generation = 0, 0
+		change(&next)
+		_, err := l.Reopen(old, closing, next)
+		return err
+	})
+}
+
+// TestCutBelowGeneration: the target has lost all of the open generation, and the
+// end of the one before. That is missing, until a later generation has copied it
+// again; then each is read up to where it still holds.
+func TestCutBelowGeneration(t *testing.T) {
+	for _, cut := range []int64{0, 9, 22} {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			f := cutFlow(t, uint64(cut)+60, 30, true)
+			f.loseTail("t", cut)
+			report := f.verify(verify.ModeFull)
+			if report.Verdict != verify.Faults || report.Summary.Missing != 60-cut {
+				t.Errorf("verdict %s, %+v, findings\n%s", report.Verdict, report.Summary, findings(report))
+			}
+			f.again(ledger.Closing{Reason: "target_lost_records", Cut: &ledger.Cut{Source: 30, Target: 30}}, func(next *ledger.Pair) {
+				next.ScopeStart, next.TargetBase = cut, cut
+			})
+			f.copy(nil, "t")
+			report = f.verify(verify.ModeFull)
+			expect(t, report, verify.Complete, "")
+			for i, want := range []int64{cut, 0, 60 - cut} {
+				if row := report.Partitions[i]; row.Equal != want || row.Copied != want {
+					t.Errorf("generation %d: %+v, want %d", i+1, row, want)
+				}
+			}
+		})
+	}
+}
+
+// TestClosedGenerationThatTheTargetLost: a generation without a cut is closed, as
+// the source was created again, and the target loses its end before anything else
+// is copied. Nobody may say that all is well.
+func TestClosedGenerationThatTheTargetLost(t *testing.T) {
+	f := newFlow(t, 70)
+	f.apart = true
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 60)
+	f.copy(nil, "t")
+	f.deleteTopic(f.pair.Source, "t")
+	f.created("t", 1, nil)
+	f.again(ledger.Closing{Reason: "topic_recreated"}, func(next *ledger.Pair) {
+		next.SourceTopicID, next.ScopeStart, next.TargetBase = f.topicID(f.source, "t"), 0, 60
+	})
+	report := f.verify(verify.ModeFull)
+	expect(t, report, verify.Complete, "not_verified(not_read) no fault t-0 source [0, 60) target [0, 60)")
+	f.loseTail("t", 45)
+	for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeTarget} {
+		report = f.verify(mode)
+		if row := report.Partitions[0]; report.Verdict != verify.Faults || row.Missing != 15 || row.NotVerified != 45 ||
+			!strings.Contains(findings(report), "missing t-0 source [45, 60) target [45, 60)") {
+			t.Errorf("mode %s: verdict %s, %+v, findings\n%s", mode, report.Verdict, row, findings(report))
+		}
+	}
+}
+
+// TestCutGenerationOfCutSource: below the place where the target cut a generation
+// off, the source was cut as well and goes on in another way. What the target
+// holds of the old history is no fault.
+func TestCutGenerationOfCutSource(t *testing.T) {
+	f := newFlow(t, 71)
+	f.apart = true
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 60)
+	f.copy(nil, "t")
+	f.loseTail("t", 40)
+	f.must(f.pair.Source.LoseTail("t", 0, 0))
+	f.plain(f.pair.Source, "t", 1000, 50)
+	f.again(ledger.Closing{Reason: "source_truncated", Cut: &ledger.Cut{Source: 40, Target: 40}}, func(next *ledger.Pair) {
+		next.ScopeStart, next.TargetBase = 0, 40
+	})
+	f.copy(nil, "t")
+	expect(t, f.verify(verify.ModeFull), verify.Complete, "not_verified(not_read) no fault t-0 source [0, 40) target [0, 40)")
+}

@@ -22,6 +22,8 @@ type books struct {
 	cut  *ledger.Cut // the books end there, although the ledger has more; nil: they do not
 	torn int64       // source offset of the copied entry that the cut tears; -1: none
 
+	overwritten bool // cut, and on the source there is something else below the cut by now
+
 	replaced bool // an entry has TimestampsReplaced
 }
 

@@ -216,7 +216,7 @@ func (r *run) begin(j *job) error {
 	}
 	j.open(&r.config)
 	if !j.reads() {
-		return nil
+		return j.lostByTarget()
 	}
 	whole := j.books.whole()
 	before := r.toRead(j, &whole)

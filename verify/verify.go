@@ -250,10 +250,16 @@ func (r *run) openJobs() []*job {
 	return slices.DeleteFunc(slices.Clone(r.jobs), func(j *job) bool { return j.books == nil || j.books.pair.Closed != nil })
 }
 
-// lookAtTarget learns what the target says about the topics in scope.
+// bookedJobs returns the jobs of pairs.
+func (r *run) bookedJobs() []*job {
+	return slices.DeleteFunc(slices.Clone(r.jobs), func(j *job) bool { return j.books == nil })
+}
+
+// lookAtTarget learns what the target says about the topics in scope. Of closed
+// generations too, whose records it may have lost; their topics may be gone.
 func (r *run) lookAtTarget(ctx context.Context) error {
 	names := map[string]bool{}
-	for _, j := range r.askedJobs() {
+	for _, j := range r.bookedJobs() {
 		names[j.books.pair.TargetTopic] = true
 	}
 	topics, err := r.target.topics(ctx, keys(names))
@@ -262,16 +268,17 @@ func (r *run) lookAtTarget(ctx context.Context) error {
 	}
 	r.target.settings(ctx, topics)
 	var tps []topicPartition
-	for _, j := range r.askedJobs() {
+	for _, j := range r.bookedJobs() {
 		j.target.topicPartition = topicPartition{j.books.pair.TargetTopic, j.books.pair.Partition}
-		j.target.look(topics)
-		tps = append(tps, j.target.topicPartition)
+		if j.target.look(topics); j.asks() || j.target.unreadable() == nil && !j.target.deleted() {
+			tps = append(tps, j.target.topicPartition)
+		}
 	}
 	all, err := r.target.reachableBounds(ctx, each(tps))
 	if err != nil {
 		return err
 	}
-	for _, j := range r.askedJobs() {
+	for _, j := range r.bookedJobs() {
 		j.target.bounds = all[j.target.topicPartition]
 	}
 	return nil

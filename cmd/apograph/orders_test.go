@@ -195,6 +195,8 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		{2, []string{"resume", "orders:0", "--recopy", "--tolerate-foreign"}}, // two decisions
 		{2, []string{"resume", "orders:0", "--skip", "28-29", "--reason", "r", "--tolerate-foreign"}},
 		{2, []string{"resume", "orders:0", "--accept-truncated", "--accept-recreated"}},
+		{2, []string{"resume", "orders:0", "--accept-recreated", "--recopy"}},
+		{2, []string{"resume", "orders:0", "--accept-truncated", "--recopy"}},
 		{10, []string{"pause", "orders", "--ledger", path + ".none"}},
 		{12, []string{"pause", "orders", "--ledger", damaged}},
 	} {

@@ -1,0 +1,71 @@
+package ledger
+
+import "testing"
+
+// TestCutAt: a log's end cuts the books off at the first copied record that it
+// lacks, never above a cut that there is.
+func TestCutAt(t *testing.T) {
+	l := mustCreate(t)
+	id := lossyBooks(t, l) // source: 10 copied, 5 lost, 3 copied, 12 others, 4 copied
+	for target, want := range map[int64]Cut{
+		0: {0, 0}, 7: {7, 7}, 10: {15, 10}, 12: {17, 12}, 13: {30, 13}, 16: {33, 16}, 17: {34, 17}, 99: {34, 17},
+	} {
+		if got, err := l.CutAt(id, target); err != nil || got != want {
+			t.Errorf("at %d: %+v, %v, want %+v", target, got, err, want)
+		}
+	}
+	if err := l.ClosePair(id, Closing{Cut: &Cut{16, 11}}); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[int64]Cut{10: {15, 10}, 11: {16, 11}, 12: {16, 11}, 99: {16, 11}} {
+		if got, err := l.CutAt(id, target); err != nil || got != want {
+			t.Errorf("below a cut, at %d: %+v, %v, want %+v", target, got, err, want)
+		}
+	}
+	if _, err := l.CutAt(99, 0); err == nil {
+		t.Error("there is no such pair")
+	}
+}
+
+// TestCutOff: generations that begin lower in the same target topic cut off those
+// before them, whether they were closed with a cut or not; those in another topic
+// do not.
+func TestCutOff(t *testing.T) {
+	for _, closing := range []Closing{{}, {Cut: &Cut{32, 15}}} {
+		l := mustCreate(t)
+		first := lossyBooks(t, l)
+		wantCut := func(id PairID, want *Cut) {
+			t.Helper()
+			for _, now := range []*Ledger{l, crashed(t, l)} {
+				got, err := now.CutOff(id)
+				if err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+					t.Errorf("pair %d: %+v, %v, want %+v", id, got, err, want)
+				}
+			}
+		}
+		wantCut(first, nil)
+		again := func(closing Closing, scope, base int64, topic TopicID) PairID {
+			t.Helper()
+			open := l.Pairs()[len(l.Pairs())-1].ID
+			next := nextOf(t, l, open)
+			next.SourceTopicID, next.TargetTopicID, next.ScopeStart, next.TargetBase = TopicID{}, topic, scope, base
+			id, err := l.Reopen(open, closing, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		second := again(closing, 32, 17, TopicID{})
+		wantCut(first, closing.Cut)
+		mustAppend(t, l, second, copiedEntry(l.End(second), 4))
+		mustCommit(t, l)
+		third := again(Closing{Cut: &Cut{32, 17}}, 17, 12, TopicID{})
+		wantCut(first, &Cut{17, 12})
+		wantCut(second, &Cut{32, 17})
+		wantCut(third, nil)
+		again(Closing{}, 0, 0, TopicID{5}) // another target topic
+		wantCut(first, &Cut{17, 12})
+		wantCut(third, nil)
+		reopen(t, l)
+	}
+}
