@@ -137,6 +137,9 @@ func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 		if b == nil {
 			return digest == e.Digest, nil
 		}
+		if b.unreadable {
+			return false, nil
+		}
 		for ; at < min(b.next, e.Target.End); at++ {
 			hash, there := b.hashAt(at)
 			if !there {

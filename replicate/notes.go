@@ -331,6 +331,9 @@ func (p *partition) sameOnTarget(first ledger.Range, b *readBatch, from int64) (
 		if x == nil || err != nil {
 			return err == nil, err
 		}
+		if x.unreadable {
+			return false, nil
+		}
 		for _, r := range x.records {
 			if r.offset < first.Start || r.offset >= first.End {
 				continue

@@ -43,6 +43,7 @@ type readBatch struct {
 	producer   ledger.Producer
 	plain      bool // written by an idempotent producer, outside of transactions
 	records    []readRecord
+	unreadable bool // not ours, and whatever it holds, nothing that a copier wrote
 }
 
 type readRecord struct {
@@ -73,10 +74,10 @@ func (r *tailReader) batch() (*readBatch, error) {
 		}
 		raw := r.buffer[:size]
 		r.buffer = r.buffer[size:]
-		if magic != 2 {
-			return nil, fmt.Errorf("target offset %d: message format %d", r.at, magic)
+		b, err := r.readOld(raw), error(nil)
+		if magic == 2 {
+			b, err = r.read(raw)
 		}
-		b, err := r.read(raw)
 		if err != nil {
 			return nil, fmt.Errorf("target offset %d: %w", r.at, err)
 		}
@@ -89,6 +90,17 @@ func (r *tailReader) batch() (*readBatch, error) {
 	return nil, nil
 }
 
+// readOld describes an entry of a message format that knows no producers. A
+// compressed one names its last offset only (KIP-31): it takes all from where
+// the reader stands.
+func (r *tailReader) readOld(raw []byte) *readBatch {
+	offset, _ := lastOf(raw, 1)
+	return &readBatch{base: r.at, next: offset + 1, unreadable: true, producer: ledger.Producer{ID: -1, Epoch: -1, Sequence: -1}}
+}
+
+// read describes a batch. What is not ours by its header need not be readable:
+// brokers take payloads that are not so here, as they do not look at the checksum
+// over an lz4 frame's content, and have no bounds for what comes out of one.
 func (r *tailReader) read(raw []byte) (*readBatch, error) {
 	h, err := recordbatch.Parse(raw)
 	if err != nil {
@@ -103,17 +115,25 @@ func (r *tailReader) read(raw []byte) (*readBatch, error) {
 	if !b.ours && (!r.hashAll || h.Control()) {
 		return b, nil
 	}
+	err = r.hash(b, raw)
+	if err != nil && !b.ours && recordbatch.CheckCRC(raw) == nil {
+		b.records, b.unreadable, err = nil, true, nil
+	}
+	return b, err
+}
+
+// hash takes the hashes of a batch's records.
+func (r *tailReader) hash(b *readBatch, raw []byte) error {
 	t := r.p.flow.tools()
 	defer r.p.flow.giveBack(t)
-	err = t.each(raw, func(rec *recordbatch.Record, timestamp int64) error {
+	return t.each(raw, func(rec *recordbatch.Record, timestamp int64) error {
 		if r.p.asm.timestampsReplaced {
 			timestamp = 0
 		}
 		hash, _ := t.hash(rec, timestamp)
-		b.records = append(b.records, readRecord{h.BaseOffset + int64(rec.OffsetDelta), hash})
+		b.records = append(b.records, readRecord{b.base + int64(rec.OffsetDelta), hash})
 		return nil
 	})
-	return b, err
 }
 
 // claim finds out whether a batch is ours, and the number of its first record:

@@ -42,7 +42,7 @@ const (
 type answer struct {
 	outcome outcome
 	base    int64      // offset of the first record; with appended only
-	stop    StopReason // with refused and denied: why the partition stops if nothing helps
+	stop    StopReason // with refused, denied, and appended elsewhere: why the partition stops if nothing helps
 	detail  string     // what the broker said, for people
 }
 
@@ -88,7 +88,7 @@ type window struct {
 
 	hold      hold
 	last      answer // the answer that set hold, for holdRefused and holdStop
-	elsewhere int    // successes at another offset than the expected one, without progress
+	elsewhere int    // readings of the log in a row after a success at another offset, without progress
 	disorder  int    // outOfOrder of the oldest unit in a row, without progress
 	done      []*unit
 }
@@ -178,14 +178,9 @@ func (w *window) answered(u *unit, a answer) {
 // offset than the expected one. The log is read; where it does not hold the
 // unit and the same answer comes again, nothing here can settle it.
 func (w *window) answeredElsewhere(i int, a answer) {
-	w.elsewhere++
-	if w.elsewhere < rotateAfter {
-		w.stopFor(holdReconcile, a)
-		return
-	}
 	a.stop = StopUnavailable
 	a.detail = joinDetail(fmt.Sprintf("the target answers that it holds a batch at offset %d; it should stand at %d, where its log has nothing", a.base, w.expected(i)), a.detail)
-	w.stopFor(holdStop, a)
+	w.stopFor(holdReconcile, a)
 }
 
 func (w *window) answeredOutOfOrder(i int, a answer) {
@@ -231,11 +226,13 @@ type tailBatch struct {
 // reconciled takes everything that the target's log holds from the expected
 // offset on up to its end, once all of it is below the high watermark, and
 // retires the units found there. What others wrote is retired as a note. It
-// resumes and returns true if that is all. For a batch of ours that is not the
+// resumes and returns true if that is all; it holds to stop instead where nothing
+// was there so often that the answers which say otherwise will not end. For a batch of ours that is not the
 // next unit, by sequence number, count and content, and for a hole, it returns
 // false and the hold stays: going on would write behind something that is not in
 // the books.
 func (w *window) reconciled(tail []tailBatch, end int64) bool {
+	from := w.target
 	for _, b := range tail {
 		if b.base != w.target {
 			return false
@@ -253,7 +250,26 @@ func (w *window) reconciled(tail []tailBatch, end int64) bool {
 	if w.target != end {
 		return false
 	}
+	if w.target == from && w.astray() {
+		return true
+	}
 	w.resume()
+	return true
+}
+
+// astray counts how often the log was read because of a success elsewhere, and
+// found to hold nothing. The answers of one round count once: all that were in
+// flight behind one foreign record name other offsets. It reports whether the
+// partition is to stop.
+func (w *window) astray() bool {
+	if w.last.outcome != appended || w.last.stop == "" {
+		return false
+	}
+	w.elsewhere++
+	if w.elsewhere < rotateAfter {
+		return false
+	}
+	w.hold = holdStop
 	return true
 }
 

@@ -3,6 +3,7 @@ package replicate
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/leanovate/gopter"
@@ -367,21 +368,55 @@ func openTwo(t *testing.T) (w *window, a, b *unit) {
 }
 
 // TestSuccessElsewhere: the target says again and again that it holds the batch
-// at an offset where its log has nothing.
+// at an offset where its log has nothing. One round of several in flight counts
+// once.
 func TestSuccessElsewhere(t *testing.T) {
-	w := newWindow(1, 100, 0)
-	w.add(testUnit(5, 1))
-	for range rotateAfter - 1 {
-		w.answered(w.next(), answer{outcome: appended, base: 7})
+	w, a, b := openTwo(t)
+	w.answered(a, answer{outcome: appended, base: 7})
+	for round := 1; ; round++ {
+		w.answered(b, answer{outcome: appended, base: 7})
 		if h, _ := w.pending(); h != holdReconcile {
-			t.Fatalf("hold %v, want %v", h, holdReconcile)
+			t.Fatalf("round %d: hold %v, want %v", round, h, holdReconcile)
 		}
 		if !w.reconciled(nil, 100) {
 			t.Fatal("an empty tail was not taken")
 		}
+		if round == rotateAfter {
+			break
+		}
+		if b = w.next(); b != a {
+			t.Fatalf("round %d: %+v is sent, want the oldest", round, b)
+		}
 	}
-	w.answered(w.next(), answer{outcome: appended, base: 7})
-	if h, a := w.pending(); h != holdStop || a.stop != StopUnavailable {
+	if h, a := w.pending(); h != holdStop || a.stop != StopUnavailable || !strings.Contains(a.detail, "offset 7; it should stand at 100") {
 		t.Errorf("hold %v %+v, want a stop", h, a)
+	}
+}
+
+// TestSuccessesBehindForeignRecords: each round somebody else's record stands in
+// front of all that are in flight. The log says so each time: nothing stops.
+func TestSuccessesBehindForeignRecords(t *testing.T) {
+	w, a, b := openTwo(t)
+	c := testUnit(5, 3)
+	w.add(c)
+	if w.next() != c {
+		t.Fatal("three units should be in flight")
+	}
+	for round := range int64(2 * rotateAfter) {
+		target := 100 + round
+		w.answered(a, answer{outcome: appended, base: target + 1})
+		if round == 0 {
+			w.answered(b, answer{outcome: appended, base: target + 6})
+			w.answered(c, answer{outcome: appended, base: target + 11})
+		}
+		if h, _ := w.pending(); h != holdReconcile {
+			t.Fatalf("round %d: hold %v, want %v", round, h, holdReconcile)
+		}
+		if !w.reconciled([]tailBatch{{base: target, records: 1}}, target+1) {
+			t.Fatal("a foreign record was not noted")
+		}
+		if h, _ := w.pending(); h != holdNone || w.next() != a {
+			t.Fatalf("round %d: hold %v, want the oldest to go again", round, h)
+		}
 	}
 }

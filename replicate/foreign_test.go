@@ -1,0 +1,62 @@
+package replicate_test
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+	"time"
+
+	"apograph/internal/kafkatest"
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// spoil makes what the newest batch on the target says of its codec untrue, and
+// its checksum right again.
+func spoil(t *testing.T, pair *kafkatest.Pair) {
+	t.Helper()
+	err := pair.Target.EditLog("t", 0, func(log *kafkatest.Log) error {
+		raw := log.Batches[len(log.Batches)-1]
+		raw[22] = 3 // lz4, which the body is not
+		binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForeignBatchThatCannotBeRead: whose a batch is its header says.
+func TestForeignBatchThatCannotBeRead(t *testing.T) {
+	pair, config := copied(t, 10)
+	mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 777777}, 0, numbered(100, 3)))
+	spoil(t, pair)
+	config.UnavailableAfter = time.Second
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopForeignWriter)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.Foreign: 3})
+	mustAppend(t, pair.Source.Bootstrap, numbered(10, 5)...)
+	order(t, config, ledger.Order{SourceTopic: "t", TolerateForeign: true})
+	s = mustRun(t, config)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.Copied: 5})
+	if !s.Complete {
+		t.Errorf("tolerated: %+v", s)
+	}
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestBooksEndThatCannotBeRead: in the place of the last record of the books
+// stands a batch of somebody else that cannot be read: it is not what they say.
+func TestBooksEndThatCannotBeRead(t *testing.T) {
+	pair, config := copied(t, 10)
+	if err := pair.Target.LoseTail("t", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 777777}, 0, numbered(100, 12)))
+	spoil(t, pair)
+	config.UnavailableAfter = time.Second
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopTargetLostRecords)
+	wantTiles(t, s, nil)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
