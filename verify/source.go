@@ -113,12 +113,21 @@ func (v *sourceView) pass(tile ledger.Tile, r ledger.Range, target int64) {
 	for {
 		i := v.log.peek()
 		if i == nil || i.offset >= r.End {
+			v.beyond(r, target)
 			return
 		}
 		if i.offset >= r.Start {
 			v.observed(tile, i, target)
 		}
 		v.log.next()
+	}
+}
+
+// beyond reports what of a tile that is not copied lies where the source has no
+// offsets any more: a log that does not reach so far was cut.
+func (v *sourceView) beyond(r ledger.Range, target int64) {
+	if r.Start = max(r.Start, v.end); r.Start < r.End && v.log.broken() == nil {
+		v.gone(rangeOf(r), at(target), "the source ends before this offset, and the book says what it held there")
 	}
 }
 

@@ -71,6 +71,44 @@ func TestSourceTruncated(t *testing.T) {
 		`diverged t-0 source [90, 100) target [90, 100)`)
 }
 
+// TestSourceCutBehindRecords: of what the source's cut took, nothing was copied:
+// markers, aborted records, what cleaners and a person's choice had left out. The
+// books claim offsets that are free again.
+func TestSourceCutBehindRecords(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  int64
+		want string
+	}{
+		{"nothing", 6, ""},
+		{"a marker", 5, "diverged t-0 source 5 target [2, 2)"},
+		{"a marker, of an aborted transaction its half", 3, "diverged t-0 source [3, 6) target [2, 2)"},
+		{"all but what was copied", 2, "diverged t-0 source [2, 6) target [2, 2)"},
+		{"all but one that was copied", 1, "diverged t-0 source 1 target 1\ndiverged t-0 source [2, 6) target [2, 2)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFlow(t, 2)
+			f.created("t", 1, nil)
+			f.plain(f.pair.Source, "t", 0, 2)
+			f.must(f.pair.Source.AppendTransaction(f.ctx, "tx", false, plainRecords("t", 2, 3)...))
+			f.copy(nil, "t")
+			f.must(f.pair.Source.EditLog("t", 0, func(l *kafkatest.Log) error { return cutLog(l, tt.end) }))
+			verdict := verify.Faults
+			if tt.want == "" {
+				verdict = verify.Complete
+			}
+			for _, until := range []verify.Until{verify.UntilSourceEnd, verify.UntilBook} {
+				report := f.verify(verify.ModeFull, func(c *verify.Config) { c.Until = until })
+				expect(t, report, verdict, tt.want)
+				if report.Summary.SourceOffsets != 6 {
+					t.Errorf("source offsets are %d, the books have 6", report.Summary.SourceOffsets)
+				}
+			}
+			expect(t, f.verify(verify.ModeTarget), verify.Complete, "")
+		})
+	}
+}
+
 // cutLog cuts a log of dense batches off before an offset.
 func cutLog(l *kafkatest.Log, end int64) error {
 	var kept [][]byte
