@@ -62,6 +62,11 @@ type Unprovable struct {
 	ByPlace     int64 // target offsets of the copier's whose record is gone: known by the numbers of its neighbours
 	Repeats     int64 // target records under used numbers of the copier's, too long ago to say of which they are copies
 	Unexplained int64 // source offsets that are empty without a cause
+
+	// NotOnTarget counts records of the source in front of the books that the
+	// target, whose log has its beginning, does not have: the copy was begun
+	// behind them, or they were taken out of the target's log.
+	NotOnTarget int64
 }
 
 // Any reports whether there is anything.
@@ -365,7 +370,7 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	r.Copied, r.Orphans, r.Foreign, r.Duplicates = got.counts.copied, got.counts.orphans, got.counts.foreign, got.counts.duplicates
 	r.BeforeStart = b.start
 	r.Unprovable = Unprovable{Orphans: r.Orphans, ByPlace: got.counts.byPlace, Repeats: got.counts.unknown, Unexplained: got.counts.unexplained}
-	if b.skipped > 0 || b.anchor.sequence != 0 {
+	if r.Unprovable.NotOnTarget = b.notOnTarget(); r.Unprovable.NotOnTarget == 0 && (b.skipped > 0 || b.anchor.sequence != 0) {
 		r.Unprovable.BeforeStart = b.start
 	}
 	return a.stage.draft.SetState(j.pair, ledger.State{
