@@ -24,18 +24,19 @@ const (
 	// Attached: the ledger has the partition's books.
 	Attached AttachVerdict = "attached"
 
-	// AttachEmpty: the target holds no record; there is nothing to have books
-	// about.
+	// AttachEmpty: the target never held a record, or neither side holds one any
+	// more; there is nothing to have books about.
 	AttachEmpty AttachVerdict = "empty"
 
-	// AttachRefused: source and target do not align, or in more than one way.
+	// AttachRefused: source and target do not align, or in more than one way; or
+	// the target has deleted all that it held.
 	AttachRefused AttachVerdict = "refused"
 )
 
 // An AttachReport says what [Attach] found.
 type AttachReport struct {
 	SourceAlias, TargetAlias string
-	LedgerPath               string // "" if no ledger was made
+	LedgerPath               string // "" if no ledger was made: something was refused, and nothing aligns
 	Partitions               []AttachedPartition
 }
 
@@ -88,7 +89,8 @@ const attachWorkers = 8
 // is gone: it aligns source and target record by record, and writes to neither
 // cluster. A later run goes on with the ledger. Partitions that do not align are
 // reported, and left out of it. The ledger appears at config.LedgerPath when it
-// is whole; where no partition has books, none is made.
+// is whole, though it have no books as the target is empty; none is made where
+// partitions were refused and no other one has books.
 //
 // The copy must not be written to meanwhile: neither by a copier nor by others.
 //
@@ -291,21 +293,32 @@ func (a *attachment) watch(stop <-chan struct{}, progress func(AttachProgress)) 
 // movedLimit is how often a partition is begun again because a log start moved.
 const movedLimit = 5
 
-// align aligns one partition.
-func (a *attachment) align(ctx context.Context, j *attachJob) error {
+// empty ends a partition of which the target holds nothing. It reports whether
+// that is so.
+func (j *attachJob) empty() bool {
 	r := &j.result
 	switch d := j.topic.destination; {
 	case d.gone():
 		j.end(AttachEmpty, "the target has no such topic")
-		return nil
 	case int(r.Partition) >= len(d.leaders):
 		j.end(AttachEmpty, "the target's topic has only %d partitions", len(d.leaders))
-		return nil
-	case r.Target.Empty() && r.Target.End > 0:
-		j.end(AttachEmpty, "the target has deleted all that it held, up to offset %d; what was copied cannot be told", r.Target.End)
-		return nil
-	case r.Target.Empty():
+	case !r.Target.Empty():
+		return false
+	case r.Target.End == 0:
 		j.end(AttachEmpty, "the target holds no record")
+	case r.Source.Empty():
+		r.Unprovable.BeforeStart = r.Source.End
+		j.end(AttachEmpty, "both sides have deleted all that they held; what was copied cannot be told")
+	default:
+		j.end(AttachRefused, "the target has deleted all that it held, up to offset %d: what was copied cannot be told, and replicate would copy all of it again; "+
+			"give it --start to begin elsewhere, or leave the topic out with --topics-exclude", r.Target.End)
+	}
+	return true
+}
+
+// align aligns one partition.
+func (a *attachment) align(ctx context.Context, j *attachJob) error {
+	if j.empty() {
 		return nil
 	}
 	for try := 1; ; try++ {
@@ -432,6 +445,11 @@ func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
 	}
 }
 
+// refused reports whether a partition was.
+func (a *attachment) refused() bool {
+	return slices.ContainsFunc(a.jobs, func(j *attachJob) bool { return j.result.Verdict == AttachRefused })
+}
+
 // finish writes the ledger, and returns its path; "" if there is nothing to
 // write.
 func (a *attachment) finish() (string, error) {
@@ -443,7 +461,7 @@ func (a *attachment) finish() (string, error) {
 			kept = append(kept, j.pair)
 		}
 	}
-	if len(kept) == 0 {
+	if len(kept) == 0 && a.refused() {
 		return "", nil
 	}
 	fresh, err := f.freshProducer()

@@ -1,7 +1,10 @@
 package replicate_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,4 +152,58 @@ func TestAttachBeginningsWithAbortedData(t *testing.T) {
 	}
 	sameBooks(t, config.LedgerPath, again.LedgerPath)
 	goesOn(t, pair, again)
+}
+
+// TestAttachEmptiedTarget: the target has deleted all that it held, and the
+// source has not: a run would copy it once more. Where the source has nothing
+// either, there is nothing to copy.
+func TestAttachEmptiedTarget(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		t.Run(fmt.Sprint(both), func(t *testing.T) {
+			pair := stored(t)
+			mustTopic(t, pair.Source, "t", nil)
+			inTens(t, pair.Source.Bootstrap, 0, 20)
+			config := configFor(t, pair, "t")
+			mustRun(t, config)
+			mustDelete(t, pair.Target, "t", 0, 20)
+			if !both {
+				_, report := lose(t, config)
+				if p := only(t, report, replicate.AttachRefused); report.LedgerPath != "" || !strings.Contains(p.Detail, "copy all of it again") {
+					t.Errorf("%q: %+v", report.LedgerPath, p)
+				}
+				return
+			}
+			mustDelete(t, pair.Source, "t", 0, 20)
+			again, report := lose(t, config)
+			if p := only(t, report, replicate.AttachEmpty); p.Unprovable != (replicate.Unprovable{BeforeStart: 20}) {
+				t.Errorf("%+v", p)
+			}
+			goesOn(t, pair, again)
+		})
+	}
+}
+
+// TestAttachNothingCopiedYet: nothing is on the target, so the ledger has no
+// books; a run with it begins them.
+func TestAttachNothingCopiedYet(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	again, report := lose(t, configFor(t, pair, "t"))
+	if p := only(t, report, replicate.AttachEmpty); report.LedgerPath != again.LedgerPath || p.Unprovable.Any() {
+		t.Errorf("%q: %+v", report.LedgerPath, p)
+	}
+	goesOn(t, pair, again)
+}
+
+// TestAttachWithoutDirectory: the ledger's path is named as it was given.
+func TestAttachWithoutDirectory(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	config := configFor(t, pair, "t")
+	config.LedgerPath = filepath.Join(t.TempDir(), "none", "x")
+	_, err := replicate.Attach(t.Context(), config, nil)
+	want := fmt.Sprintf("create ledger %s: there is no directory %s", config.LedgerPath, filepath.Dir(config.LedgerPath))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), ".new-") {
+		t.Errorf("%v, want %q", err, want)
+	}
 }
