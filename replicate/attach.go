@@ -68,6 +68,11 @@ type Unprovable struct {
 	// target, whose log has its beginning, does not have: the copy was begun
 	// behind them, or they were taken out of the target's log.
 	NotOnTarget int64
+
+	// StaleKeys counts source offsets, from the first compacted one behind a copied
+	// record to the last: tombstones may have stood there that were never copied.
+	// The books have a doubt about them.
+	StaleKeys int64
 }
 
 // Any reports whether there is anything.
@@ -145,6 +150,7 @@ type attachJob struct {
 	bounds bounds // of the source
 	pair   ledger.PairID
 	asm    bool // the source's log shows compaction
+	doubt  ledger.Range
 }
 
 func (j *attachJob) source() topicPartition {
@@ -386,6 +392,12 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	if r.Unprovable.NotOnTarget = b.notOnTarget(); r.Unprovable.NotOnTarget == 0 && (b.skipped > 0 || b.anchor.sequence != 0) {
 		r.Unprovable.BeforeStart = b.start
 	}
+	if r.Unprovable.StaleKeys = j.doubt.Len(); !j.doubt.Empty() {
+		doubt := ledger.Doubt{Kind: ledger.StaleKeys, Range: j.doubt, AtMillis: a.flow.now().UnixMilli()}
+		if err := a.stage.draft.SetDoubt(j.pair, doubt); err != nil {
+			return err
+		}
+	}
 	return a.stage.draft.SetState(j.pair, ledger.State{
 		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
 		SeenMillis: a.flow.now().UnixMilli(), CaughtUpMillis: -1, CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
@@ -422,6 +434,7 @@ func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
 // sink returns where a partition's books go.
 func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
 	draft := a.stage.draft
+	j.doubt = ledger.Range{}
 	return attachSink{
 		open: func(first ledger.Producer) error {
 			ids, err := draft.OpenPairs([]ledger.Pair{{
@@ -436,12 +449,33 @@ func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
 		},
 		entry: func(e ledger.Entry) error {
 			a.aligned.Add(e.Target.Len())
-			if e.Tile == ledger.Compacted || len(e.Gaps) > 0 {
-				j.asm = j.asm || e.Tile == ledger.Compacted || slices.ContainsFunc(e.Gaps, func(g ledger.Gap) bool { return g.Tile == ledger.Compacted })
-			}
+			j.sawCompaction(&e)
 			return draft.Append(j.pair, e)
 		},
 		produce: func(p ledger.Producer) error { return draft.SetProducer(j.pair, p) },
+	}
+}
+
+// sawCompaction notes what of an entry was compacted away. When that was cannot
+// be told, so behind what was copied it is in doubt.
+func (j *attachJob) sawCompaction(e *ledger.Entry) {
+	note := func(r ledger.Range) {
+		j.asm = true
+		if e.Target.Start == j.result.Target.Start && r.Start == e.Source.Start {
+			return // nothing was copied before it
+		}
+		if j.doubt.Empty() {
+			j.doubt = r
+		}
+		j.doubt.End = r.End
+	}
+	if e.Tile == ledger.Compacted {
+		note(e.Source)
+	}
+	for _, g := range e.Gaps {
+		if g.Tile == ledger.Compacted {
+			note(g.Range)
+		}
 	}
 }
 
@@ -480,6 +514,11 @@ func (a *attachment) finish() (string, error) {
 		for i, id := range to {
 			if err := l.SetState(id, a.stage.draft.State(from[i])); err != nil {
 				return err
+			}
+			for _, d := range a.stage.draft.Doubts(from[i]) {
+				if err := l.SetDoubt(id, d); err != nil {
+					return err
+				}
 			}
 			if fresh == nil {
 				continue

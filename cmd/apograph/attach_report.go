@@ -49,6 +49,7 @@ type unprovable struct {
 	Repeats     int64 `json:"repeats"`
 	Unexplained int64 `json:"unexplained"`
 	NotOnTarget int64 `json:"not_on_target"`
+	StaleKeys   int64 `json:"stale_keys"`
 }
 
 func attachReportOf(r replicate.AttachReport) attachReport {
@@ -118,6 +119,7 @@ func (p *attachedPartition) unproven() (lines []string) {
 	add(u.Repeats, "target record", "under numbers that the copier used long before: of which records they are copies cannot be told")
 	add(u.Unexplained, "source offset", "empty without a known cause")
 	add(u.NotOnTarget, "record", "on the source and not on the target, in front of the books: that the copy was begun behind them (--start) is assumed")
+	add(u.StaleKeys, "source offset", "between records that were compacted away: the target may hold keys that the source has deleted")
 	return lines
 }
 
