@@ -24,18 +24,19 @@ const (
 	// Attached: the ledger has the partition's books.
 	Attached AttachVerdict = "attached"
 
-	// AttachEmpty: the target holds no record; there is nothing to have books
-	// about.
+	// AttachEmpty: the target never held a record, or neither side holds one any
+	// more; there is nothing to have books about.
 	AttachEmpty AttachVerdict = "empty"
 
-	// AttachRefused: source and target do not align, or in more than one way.
+	// AttachRefused: source and target do not align, or in more than one way; or
+	// the target has deleted all that it held.
 	AttachRefused AttachVerdict = "refused"
 )
 
 // An AttachReport says what [Attach] found.
 type AttachReport struct {
 	SourceAlias, TargetAlias string
-	LedgerPath               string // "" if no ledger was made
+	LedgerPath               string // "" if no ledger was made: something was refused, and nothing aligns
 	Partitions               []AttachedPartition
 }
 
@@ -62,6 +63,16 @@ type Unprovable struct {
 	ByPlace     int64 // target offsets of the copier's whose record is gone: known by the numbers of its neighbours
 	Repeats     int64 // target records under used numbers of the copier's, too long ago to say of which they are copies
 	Unexplained int64 // source offsets that are empty without a cause
+
+	// NotOnTarget counts records of the source in front of the books that the
+	// target, whose log has its beginning, does not have: the copy was begun
+	// behind them, or they were taken out of the target's log.
+	NotOnTarget int64
+
+	// StaleKeys counts source offsets, from the first compacted one behind a copied
+	// record to the last: tombstones may have stood there that were never copied.
+	// The books have a doubt about them.
+	StaleKeys int64
 }
 
 // Any reports whether there is anything.
@@ -83,7 +94,8 @@ const attachWorkers = 8
 // is gone: it aligns source and target record by record, and writes to neither
 // cluster. A later run goes on with the ledger. Partitions that do not align are
 // reported, and left out of it. The ledger appears at config.LedgerPath when it
-// is whole; where no partition has books, none is made.
+// is whole, though it have no books as the target is empty; none is made where
+// partitions were refused and no other one has books.
 //
 // The copy must not be written to meanwhile: neither by a copier nor by others.
 //
@@ -138,6 +150,7 @@ type attachJob struct {
 	bounds bounds // of the source
 	pair   ledger.PairID
 	asm    bool // the source's log shows compaction
+	doubt  ledger.Range
 }
 
 func (j *attachJob) source() topicPartition {
@@ -286,21 +299,32 @@ func (a *attachment) watch(stop <-chan struct{}, progress func(AttachProgress)) 
 // movedLimit is how often a partition is begun again because a log start moved.
 const movedLimit = 5
 
-// align aligns one partition.
-func (a *attachment) align(ctx context.Context, j *attachJob) error {
+// empty ends a partition of which the target holds nothing. It reports whether
+// that is so.
+func (j *attachJob) empty() bool {
 	r := &j.result
 	switch d := j.topic.destination; {
 	case d.gone():
 		j.end(AttachEmpty, "the target has no such topic")
-		return nil
 	case int(r.Partition) >= len(d.leaders):
 		j.end(AttachEmpty, "the target's topic has only %d partitions", len(d.leaders))
-		return nil
-	case r.Target.Empty() && r.Target.End > 0:
-		j.end(AttachEmpty, "the target has deleted all that it held, up to offset %d; what was copied cannot be told", r.Target.End)
-		return nil
-	case r.Target.Empty():
+	case !r.Target.Empty():
+		return false
+	case r.Target.End == 0:
 		j.end(AttachEmpty, "the target holds no record")
+	case r.Source.Empty():
+		r.Unprovable.BeforeStart = r.Source.End
+		j.end(AttachEmpty, "both sides have deleted all that they held; what was copied cannot be told")
+	default:
+		j.end(AttachRefused, "the target has deleted all that it held, up to offset %d: what was copied cannot be told, and replicate would copy all of it again; "+
+			"give it --start to begin elsewhere, or leave the topic out with --topics-exclude", r.Target.End)
+	}
+	return true
+}
+
+// align aligns one partition.
+func (a *attachment) align(ctx context.Context, j *attachJob) error {
+	if j.empty() {
 		return nil
 	}
 	for try := 1; ; try++ {
@@ -365,8 +389,14 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	r.Copied, r.Orphans, r.Foreign, r.Duplicates = got.counts.copied, got.counts.orphans, got.counts.foreign, got.counts.duplicates
 	r.BeforeStart = b.start
 	r.Unprovable = Unprovable{Orphans: r.Orphans, ByPlace: got.counts.byPlace, Repeats: got.counts.unknown, Unexplained: got.counts.unexplained}
-	if b.skipped > 0 || b.anchor.sequence != 0 {
+	if r.Unprovable.NotOnTarget = b.notOnTarget(); r.Unprovable.NotOnTarget == 0 && (b.skipped > 0 || b.anchor.sequence != 0) {
 		r.Unprovable.BeforeStart = b.start
+	}
+	if r.Unprovable.StaleKeys = j.doubt.Len(); !j.doubt.Empty() {
+		doubt := ledger.Doubt{Kind: ledger.StaleKeys, Range: j.doubt, AtMillis: a.flow.now().UnixMilli()}
+		if err := a.stage.draft.SetDoubt(j.pair, doubt); err != nil {
+			return err
+		}
 	}
 	return a.stage.draft.SetState(j.pair, ledger.State{
 		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
@@ -404,6 +434,7 @@ func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
 // sink returns where a partition's books go.
 func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
 	draft := a.stage.draft
+	j.doubt = ledger.Range{}
 	return attachSink{
 		open: func(first ledger.Producer) error {
 			ids, err := draft.OpenPairs([]ledger.Pair{{
@@ -418,13 +449,39 @@ func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
 		},
 		entry: func(e ledger.Entry) error {
 			a.aligned.Add(e.Target.Len())
-			if e.Tile == ledger.Compacted || len(e.Gaps) > 0 {
-				j.asm = j.asm || e.Tile == ledger.Compacted || slices.ContainsFunc(e.Gaps, func(g ledger.Gap) bool { return g.Tile == ledger.Compacted })
-			}
+			j.sawCompaction(&e)
 			return draft.Append(j.pair, e)
 		},
 		produce: func(p ledger.Producer) error { return draft.SetProducer(j.pair, p) },
 	}
+}
+
+// sawCompaction notes what of an entry was compacted away. When that was cannot
+// be told, so behind what was copied it is in doubt.
+func (j *attachJob) sawCompaction(e *ledger.Entry) {
+	note := func(r ledger.Range) {
+		j.asm = true
+		if e.Target.Start == j.result.Target.Start && r.Start == e.Source.Start {
+			return // nothing was copied before it
+		}
+		if j.doubt.Empty() {
+			j.doubt = r
+		}
+		j.doubt.End = r.End
+	}
+	if e.Tile == ledger.Compacted {
+		note(e.Source)
+	}
+	for _, g := range e.Gaps {
+		if g.Tile == ledger.Compacted {
+			note(g.Range)
+		}
+	}
+}
+
+// refused reports whether a partition was.
+func (a *attachment) refused() bool {
+	return slices.ContainsFunc(a.jobs, func(j *attachJob) bool { return j.result.Verdict == AttachRefused })
 }
 
 // finish writes the ledger, and returns its path; "" if there is nothing to
@@ -438,7 +495,7 @@ func (a *attachment) finish() (string, error) {
 			kept = append(kept, j.pair)
 		}
 	}
-	if len(kept) == 0 {
+	if len(kept) == 0 && a.refused() {
 		return "", nil
 	}
 	fresh, err := f.freshProducer()
@@ -457,6 +514,11 @@ func (a *attachment) finish() (string, error) {
 		for i, id := range to {
 			if err := l.SetState(id, a.stage.draft.State(from[i])); err != nil {
 				return err
+			}
+			for _, d := range a.stage.draft.Doubts(from[i]) {
+				if err := l.SetDoubt(id, d); err != nil {
+					return err
+				}
 			}
 			if fresh == nil {
 				continue

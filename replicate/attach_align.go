@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"cmp"
 	"fmt"
 
 	"apograph/ledger"
@@ -35,6 +36,7 @@ type aligner struct {
 	passed   producerKey       // of the run that was passed over last
 	hole     *targetRun        // the first behind the anchor of which nobody can tell whose it was
 	atHole   int64             // orphans up to there
+	holed    bool              // a target offset was passed that holds nothing
 	inexact  bool              // not every record of the source follows from the one before
 	ours     func(t targetRun) // each record of the copier's that is there, in order; may be nil
 	counts   attachCounts
@@ -46,13 +48,24 @@ type anchor struct {
 	source, target int64
 	producer       producerKey
 	sequence       int32
-	room           int64 // source offsets below, that have no record any more
+	room           int64 // source offsets below of which the target may have records that the source has lost
 
 	open bool // what stands there need not be the same record: the first one may be gone
 
 	// skipped are the records of the source below the anchor, by hash, as far
-	// as they are known.
+	// as they are known; below are their offsets.
 	skipped map[uint64]bool
+	below   []int64
+}
+
+// partner returns the source's record below the anchor whose place in the order
+// is that of a number; false if it is not known, or there is none.
+func (a *anchor) partner(sequence int32) (int64, bool) {
+	index := int64(len(a.below)) - distance(a.sequence, sequence)
+	if index < 0 || len(a.below) == 0 || len(a.below) == attachWindow { // there are more
+		return 0, false
+	}
+	return a.below[index], true
 }
 
 // An attachSink takes books. Its functions may be nil.
@@ -71,6 +84,9 @@ type attachCounts struct {
 	byPlace int64 // of copied and orphans: the target does not have the record any more
 	tail    int64 // of orphans: behind the source's last record
 	unknown int64 // of foreign: numbers of ours, too old to say what they repeat
+
+	jumped   int64 // numbers of ours that were passed over, in a log without holes
+	jumpedTo int64 // target offset behind the last of them
 }
 
 // A copiedRun is consecutive records of one unit that are on the target one
@@ -165,24 +181,20 @@ func (a *aligner) known(t *targetRun) bool {
 
 // beforeAnchor explains what the target holds in front of the anchor.
 func (a *aligner) beforeAnchor() error {
+	var refusal error // that it may be possible to put better
 	for {
 		t, err := a.target.peek(0)
 		if err != nil || t == nil || t.offset >= a.anchor.target {
-			return err
+			return cmp.Or(err, refusal)
 		}
 		a.target.split(0, a.anchor.target)
 		t, _ = a.target.peek(0)
 		if t.producer == a.anchor.producer && !t.again && distance(t.sequence, a.anchor.sequence) < 0 {
-			if t.record() {
-				a.fronted++
+			var exact bool
+			if exact, err = a.front(t); exact {
+				return err
 			}
-			if a.fronted > a.anchor.room {
-				return misaligned("target offset %d was written by the copier in front of source offset %d, and there is no room on the source for it",
-					t.offset, a.anchor.source)
-			}
-			if t.record() && a.anchor.skipped[t.hash] {
-				return undecided("target offset %d equals a record that the source has in front of offset %d", t.offset, a.anchor.source)
-			}
+			refusal = cmp.Or(refusal, err)
 			err = a.orphan(t)
 		} else {
 			err = a.other(t)
@@ -192,6 +204,27 @@ func (a *aligner) beforeAnchor() error {
 		}
 		a.target.pop(1)
 	}
+}
+
+// front counts one of the copier's runs in front of the anchor. It returns an
+// error if the source has lost nothing that it could be, and whether the error
+// is as exact as it can be.
+func (a *aligner) front(t *targetRun) (exact bool, err error) {
+	if !t.record() {
+		return false, nil
+	}
+	a.fronted++
+	partner, known := a.anchor.partner(t.sequence)
+	switch {
+	case a.anchor.skipped[t.hash]:
+		return true, undecided("target offset %d equals a record that the source has in front of offset %d", t.offset, a.anchor.source)
+	case a.fronted <= a.anchor.room:
+		return false, nil
+	case known:
+		return true, misaligned("target offset %d holds another record than source offset %d", t.offset, partner)
+	}
+	return len(a.anchor.below) == 0, misaligned("target offset %d was written by the copier in front of source offset %d, and there is no room on the source for it",
+		t.offset, a.anchor.source)
 }
 
 // match books the next record of both sides as copied.
@@ -211,6 +244,7 @@ func (a *aligner) match() error {
 	if t.gone {
 		a.counts.byPlace++
 	}
+	a.holed = a.holed || t.gone
 	a.inexact = a.inexact || s.absent > 0 || t.gone
 	a.counts.copied++
 	a.target.split(0, t.offset+1)
@@ -246,6 +280,7 @@ func (a *aligner) other(t *targetRun) error {
 			return a.duplicate(t, again.offset)
 		}
 	}
+	a.holed = a.holed || t.hole || t.gone
 	if t.hole && a.hole == nil && t.offset >= a.anchor.target {
 		hole := *t
 		a.hole, a.atHole = &hole, a.counts.orphans
@@ -296,6 +331,7 @@ func (a *aligner) orphan(t *targetRun) error {
 	a.counts.orphans += t.n
 	a.inexact = true
 	if t.gone {
+		a.holed = true
 		a.counts.byPlace += t.n
 	} else {
 		a.recent.add(recentRecord{hash: t.hash, offset: -1, producer: t.producer, sequence: t.sequence})
@@ -308,6 +344,7 @@ func (a *aligner) orphan(t *targetRun) error {
 
 // numbered notes under which number the copier's next record was sent.
 func (a *aligner) numbered(producer producerKey, sequence int32) error {
+	a.jump(producer, sequence)
 	p := ledger.Producer{ID: producer.id, Epoch: producer.epoch, Sequence: sequence, Appended: a.position.Appended}
 	switch {
 	case !a.open:
@@ -324,6 +361,15 @@ func (a *aligner) numbered(producer producerKey, sequence int32) error {
 		return nil
 	}
 	return a.sink.produce(p)
+}
+
+// jump counts the numbers between the producer's last record and its next one.
+func (a *aligner) jump(producer producerKey, sequence int32) {
+	next, known := a.next[producer]
+	if n := distance(sequence, next); known && n > 0 && !a.holed {
+		a.counts.jumped += n
+		a.counts.jumpedTo = a.target.runs[0].offset
+	}
 }
 
 // begin opens the pair, now that it is known who wrote the copy.

@@ -67,10 +67,17 @@ func TestAttachCompacted(t *testing.T) {
 	}
 	again, report := lose(t, config)
 	p := only(t, report, replicate.Attached)
-	if p.Copied+p.Orphans != 60 || p.Orphans == 0 || p.Unprovable.Orphans != p.Orphans {
+	if p.Copied+p.Orphans != 60 || p.Orphans == 0 || p.Unprovable.Orphans != p.Orphans || p.Unprovable.StaleKeys == 0 {
 		t.Errorf("%+v", p)
 	}
 	goesOn(t, pair, again)
+	// Whether a tombstone was among what is gone nobody can tell.
+	books := kafkatest.OpenLedger(t, again.LedgerPath, ledger.Options{ReadOnly: true})
+	defer books.Close()
+	doubts := books.UnacceptedDoubts(books.Pairs()[0].ID)
+	if len(doubts) != 1 || doubts[0].Range.Len() != p.Unprovable.StaleKeys {
+		t.Errorf("doubts %+v, want one about %d offsets", doubts, p.Unprovable.StaleKeys)
+	}
 }
 
 // TestAttachStampedTarget: the target's times are not the source's.

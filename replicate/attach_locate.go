@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"errors"
+	"fmt"
 
 	"apograph/ledger"
 )
@@ -24,6 +25,16 @@ type beginning struct {
 	anchor  anchor
 	skipped int64 // records of the source in front of the anchor
 	start   int64 // of the scope
+	whole   bool  // the target has all that it ever held in front of the anchor
+}
+
+// notOnTarget counts records of the source in front of the scope that the target
+// never had, or that somebody took out of its log.
+func (b *beginning) notOnTarget() int64 {
+	if !b.whole {
+		return 0
+	}
+	return b.skipped
 }
 
 // certain reports whether the beginning needs no further proof: both logs begin
@@ -36,6 +47,7 @@ func (b *beginning) certain(s *attachSides) bool {
 type sighting struct {
 	record  sourceRecord
 	skipped int64 // records of the source in front
+	room    int64 // source offsets in front that held a record once, or may have
 	run     targetRun
 }
 
@@ -66,7 +78,8 @@ type locator struct {
 	target *targetWindow
 
 	sources, targets headIndex
-	skipped          int64
+	skipped, room    int64
+	hole             int64 // where the target first holds nothing
 	begun            map[producerKey]beginningOf
 	found            *sighting
 }
@@ -85,13 +98,14 @@ func (s *attachSides) locate() (beginning, error) {
 	defer stopTarget()
 	l := &locator{
 		source: &sourceWindow{read: nextSource}, target: newTargetWindow(nextTarget, s.targetStart, s.targetEnd),
+		room: s.logStart, hole: s.targetEnd,
 		begun: map[producerKey]beginningOf{}, sources: headIndex{byHash: map[uint64][]int{}}, targets: headIndex{byHash: map[uint64][]int{}},
 	}
 	found, err := l.search()
 	if err != nil {
 		return beginning{}, err
 	}
-	return l.beginningAt(found, s.logStart), nil
+	return l.beginningAt(found, s)
 }
 
 // search reads both sides in turn until a record was seen on both.
@@ -122,7 +136,8 @@ func (l *locator) readSource() (bool, error) {
 		if err != nil || r == nil {
 			return n > 0, err
 		}
-		x := sighting{record: *r, skipped: l.skipped}
+		l.room += r.absent
+		x := sighting{record: *r, skipped: l.skipped, room: l.room}
 		for _, i := range l.targets.byHash[r.hash] {
 			seen := l.targets.records[i]
 			if x.run = seen.run; x.possible() {
@@ -147,6 +162,9 @@ func (l *locator) readTarget() (bool, error) {
 		if err != nil || t == nil {
 			return n > 0, err
 		}
+		if t.gone || t.hole {
+			l.hole = min(l.hole, t.offset)
+		}
 		first, seen := l.begun[t.producer]
 		if !seen && t.ours() {
 			first = beginningOf{run: *t}
@@ -158,7 +176,7 @@ func (l *locator) readTarget() (bool, error) {
 			x := sighting{run: *t}
 			for _, i := range l.sources.byHash[t.hash] {
 				seen := l.sources.records[i]
-				if x.record, x.skipped = seen.record, seen.skipped; x.possible() {
+				if x.record, x.skipped, x.room = seen.record, seen.skipped, seen.room; x.possible() {
 					l.found = &x
 					return true, nil
 				}
@@ -175,27 +193,46 @@ func (l *locator) readTarget() (bool, error) {
 // beginningAt returns the beginning that a sighting stands for. Where places on
 // the target are empty, records of the source in front of it may have stood
 // there: all is aligned then from the first number on.
-func (l *locator) beginningAt(x *sighting, logStart int64) beginning {
+func (l *locator) beginningAt(x *sighting, s *attachSides) (beginning, error) {
 	b := beginning{anchor: anchor{
-		source: x.record.offset, target: x.run.offset, producer: x.run.producer, sequence: x.run.sequence,
-	}, skipped: x.skipped}
+		source: x.record.offset, target: x.run.offset, producer: x.run.producer, sequence: x.run.sequence, room: x.room,
+	}, skipped: x.skipped, start: s.logStart}
 	first := l.begun[x.run.producer]
 	if x.skipped > 0 && first.gone && first.run.sequence == 0 && len(l.sources.records) > 0 {
+		at := &l.sources.records[0]
 		b.skipped = 0
-		b.anchor.source, b.anchor.target, b.anchor.sequence = l.sources.records[0].record.offset, first.run.offset, 0
-		b.anchor.open = true
+		b.anchor.source, b.anchor.target, b.anchor.sequence = at.record.offset, first.run.offset, 0
+		b.anchor.open, b.anchor.room = true, at.room
 	}
-	b.anchor.room = b.anchor.source - b.skipped
-	if b.skipped > 0 {
-		b.anchor.skipped = map[uint64]bool{}
-		for _, x := range l.sources.records[:min(b.skipped, int64(len(l.sources.records)))] {
-			b.anchor.skipped[x.record.hash] = true
-		}
+	b.whole = s.targetStart == 0 && l.hole >= b.anchor.target
+	if b.skipped == 0 {
+		return b, nil
 	}
-	if b.start = logStart; b.skipped > 0 {
-		b.start = b.anchor.source
+	b.start = b.anchor.source
+	b.anchor.room = 0 // a record in front would be one of those that the source has there
+	b.anchor.skipped = map[uint64]bool{}
+	for _, x := range l.sources.records[:min(b.skipped, int64(len(l.sources.records)))] {
+		b.anchor.skipped[x.record.hash] = true
+		b.anchor.below = append(b.anchor.below, x.record.offset)
 	}
-	return b
+	if n := int64(first.run.sequence); b.whole && n > 0 {
+		return b, b.lacks(b.skipped-distance(b.anchor.sequence, 0), n,
+			fmt.Sprintf("its log has its beginning, and target offset %d, the copier's first there, has the number %d", first.run.offset, n))
+	}
+	return b, nil
+}
+
+// lacks is the error that the target does not have n of the records in front of
+// the anchor, from the one with an index on.
+func (b *beginning) lacks(index, n int64, why string) error {
+	below := b.anchor.below
+	switch {
+	case index < 0 || index+n > int64(len(below)):
+		return misaligned("the target lacks %d records that stood in front of source offset %d: %s", n, b.anchor.source, why)
+	case n == 1:
+		return misaligned("the target lacks source offset %d: %s", below[index], why)
+	}
+	return misaligned("the target lacks source offsets [%d, %d), %d records: %s", below[index], below[index+n-1]+1, n, why)
 }
 
 // A rivalWatch looks for further places where an alignment could begin: where
@@ -204,6 +241,7 @@ type rivalWatch struct {
 	source, target *matcher
 	rivals         []anchor
 	at             anchor
+	room           int64 // of a rival on the target
 	many           bool
 }
 
@@ -214,7 +252,7 @@ func (s *attachSides) watch(b *beginning) (*rivalWatch, error) {
 	next, stop := s.source(b.anchor.source)
 	defer stop()
 	w := sourceWindow{read: next}
-	watch := &rivalWatch{at: b.anchor}
+	watch := &rivalWatch{at: b.anchor, room: b.anchor.source - b.skipped}
 	var pattern []uint64
 	side := 0 // how many stand side by side
 	for i := range 4 * attachRun {
@@ -263,7 +301,7 @@ func (w *rivalWatch) addTarget(t targetRun) {
 		return
 	}
 	rival := w.at
-	rival.target, rival.producer, rival.sequence = t.offset, t.producer, t.sequence
+	rival.target, rival.producer, rival.sequence, rival.room = t.offset, t.producer, t.sequence, w.room
 	w.add(rival)
 }
 
@@ -408,6 +446,9 @@ func (s *attachSides) reconstruct(b *beginning, sink attachSink) (alignment, err
 	got, err := s.attempt(b.anchor, b.start, sink, watch)
 	if err != nil {
 		return got, err
+	}
+	if n := got.counts.jumped; n > 0 && b.notOnTarget() > 0 {
+		return got, b.lacks(b.skipped-n, n, fmt.Sprintf("by its numbers the copier wrote as many more than there are in front of target offset %d", got.counts.jumpedTo))
 	}
 	if got.counts.tail > 0 && got.counts.copied < attachRun/2 {
 		return got, undecided("only %d records are on both sides, and the copier wrote more behind them that the source does not have", got.counts.copied)

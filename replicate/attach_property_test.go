@@ -472,7 +472,7 @@ func (m *modelCopy) unowned() bool {
 	return false
 }
 
-// TestAttachNamesWhatIsMissing takes one record out of the middle of a copy.
+// TestAttachNamesWhatIsMissing takes one record out of a copy, but the last.
 func TestAttachNamesWhatIsMissing(t *testing.T) {
 	parameters := gopter.DefaultTestParametersWithSeed(20261130)
 	parameters.MinSuccessfulTests = 500
@@ -484,7 +484,7 @@ func TestAttachNamesWhatIsMissing(t *testing.T) {
 		if n < 3 {
 			return "", nil
 		}
-		at := 1 + m.r.IntN(n-2)
+		at := m.r.IntN(n - 1)
 		lost := m.target[at].origin
 		m.target = append(m.target[:at:at], m.target[at+1:]...)
 		if faults { // numbered as if it had never been sent
@@ -492,7 +492,10 @@ func TestAttachNamesWhatIsMissing(t *testing.T) {
 				m.target[i].sequence--
 			}
 		}
-		_, _, err := m.attach()
+		_, begun, err := m.attach()
+		if at == 0 && faults && err == nil && begun.notOnTarget() == 1 {
+			return "", nil // as if the copy had been begun behind it: counted
+		}
 		var refusal *alignError
 		if want := fmt.Sprintf("source offset %d", lost); !errors.As(err, &refusal) || !strings.Contains(err.Error(), want) {
 			return "", fmt.Errorf("%v, want %q", err, want)

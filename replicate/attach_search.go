@@ -231,8 +231,12 @@ func (a *aligner) lacking() error {
 			return a.leftover()
 		case t.gone && !t.again:
 			return nil
-		case t.record() && !t.again && t.producer != a.passed:
-			if err := a.missing(&t); err != nil {
+		case t.record() && !t.again:
+			within := attachWindow
+			if t.producer == a.passed {
+				within = attachRun
+			}
+			if err := a.missing(&t, within); err != nil {
 				return err
 			}
 		}
@@ -243,10 +247,10 @@ func (a *aligner) lacking() error {
 	return nil
 }
 
-// missing returns an error if t is a later record of the source: then the
-// target lacks those before it.
-func (a *aligner) missing(t *targetRun) error {
-	for k := 1; k < attachWindow; k++ {
+// missing returns an error if t is a later one of the source's next records: then
+// the target lacks those before it.
+func (a *aligner) missing(t *targetRun, within int) error {
+	for k := 1; k < within; k++ {
 		s, err := a.source.peek(k)
 		if err != nil || s == nil {
 			return err
@@ -307,7 +311,7 @@ func (a *aligner) goesOn(i, k int) (bool, error) {
 // next, nor later: the source has lost it, if it has lost one there.
 func (a *aligner) leftover() error {
 	t, s := a.target.runs[0], &a.source.records[0]
-	if err := a.missing(&t); err != nil {
+	if err := a.missing(&t, attachWindow); err != nil {
 		return err
 	}
 	hidden, n := false, int64(0) // what follows cannot be compared, or there is nothing

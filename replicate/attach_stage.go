@@ -44,7 +44,20 @@ func (s *stage) create() (*ledger.Ledger, error) {
 	if _, err := rand.Read(digits); err != nil {
 		return nil, err
 	}
-	return ledger.Create(s.path+".new-"+hex.EncodeToString(digits), s.identity, s.options)
+	l, err := ledger.Create(s.path+".new-"+hex.EncodeToString(digits), s.identity, s.options)
+	return l, s.named(err)
+}
+
+// named returns an error of a file's with the name that the file is to have.
+func (s *stage) named(err error) error {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("create ledger %s: there is no directory %s: %w", s.path, filepath.Dir(s.path), fs.ErrNotExist)
+	case errors.As(err, &at):
+		return fmt.Errorf("create ledger %s: %w", s.path, at.Err)
+	}
+	return err
 }
 
 // settle ends the draft's commits; all that was appended is in its file.

@@ -23,8 +23,10 @@ func attachCommand() command {
 			"Nobody may write to the target topics meanwhile: stop the replicator first.\n\n" +
 			"What either side has lost can no longer be proven, and the answer says what\n" +
 			"that is. A partition that does not align, or could in more than one way, is\n" +
-			"reported with the place and left out of the ledger. A partition of which the\n" +
-			"target holds nothing is none to have books about: `replicate` begins it.",
+			"reported with the place and left out of the ledger, as is one whose records the\n" +
+			"target has all deleted. A partition of which the target never held a record is\n" +
+			"none to have books about: `replicate` begins it. If all are like that, the\n" +
+			"ledger is made all the same, without books.",
 		examples: []string{
 			"apograph attach --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger new.ledger",
@@ -101,13 +103,10 @@ func attachState(p *replicate.AttachProgress) progressState {
 	}
 }
 
-// attachVerdict returns what the exit code has to say. Where nothing has books
-// there is no ledger, and so nothing that could be called done.
+// attachVerdict returns what the exit code has to say. A target that is empty is
+// no fault, be it beside partitions that have books or alone.
 func attachVerdict(r replicate.AttachReport) error {
 	var verdicts []error
-	if r.LedgerPath == "" {
-		verdicts = append(verdicts, verdict(exitFaults))
-	}
 	for _, p := range r.Partitions {
 		switch {
 		case p.Verdict == replicate.AttachRefused:

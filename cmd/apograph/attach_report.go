@@ -48,6 +48,8 @@ type unprovable struct {
 	ByPlace     int64 `json:"by_place"`
 	Repeats     int64 `json:"repeats"`
 	Unexplained int64 `json:"unexplained"`
+	NotOnTarget int64 `json:"not_on_target"`
+	StaleKeys   int64 `json:"stale_keys"`
 }
 
 func attachReportOf(r replicate.AttachReport) attachReport {
@@ -102,7 +104,7 @@ func (r attachReport) partitions() *textTable {
 
 // unproven says in words what can no longer be proven about a partition.
 func (p *attachedPartition) unproven() (lines []string) {
-	if p.Verdict != replicate.Attached {
+	if p.Verdict == replicate.AttachRefused {
 		return nil
 	}
 	add := func(n int64, what, text string) {
@@ -116,6 +118,8 @@ func (p *attachedPartition) unproven() (lines []string) {
 	add(u.ByPlace, "target offset", "without a record any more: known by the numbers of their neighbours alone")
 	add(u.Repeats, "target record", "under numbers that the copier used long before: of which records they are copies cannot be told")
 	add(u.Unexplained, "source offset", "empty without a known cause")
+	add(u.NotOnTarget, "record", "on the source and not on the target, in front of the books: that the copy was begun behind them (--start) is assumed")
+	add(u.StaleKeys, "source offset", "between records that were compacted away: the target may hold keys that the source has deleted")
 	return lines
 }
 
@@ -143,7 +147,7 @@ func (r attachReport) summary() *textTable {
 	if refused > 0 {
 		table.add("refused", counted(refused, "partition")+": not in the ledger")
 	}
-	path := "none was made: nothing has books"
+	path := "none was made: nothing aligns"
 	if r.Ledger.Path != nil {
 		path = *r.Ledger.Path
 	}

@@ -111,6 +111,47 @@ func TestAttachInWords(t *testing.T) {
 	a.expect(0, "ledger", "check")
 }
 
+// TestAttachEmptyTargets: an empty target is no fault, and one that has deleted
+// all that it held is.
+func TestAttachEmptyTargets(t *testing.T) {
+	c := newCopyCase(t)
+	a := &lostLedger{t: t, ledger: c.ledger, pair: c.pair}
+	report := decodeAttach(t, a.expect(0, "attach", "-o", "json", "--topics", ".*"))
+	if report.Ledger.Path == nil || len(report.Partitions) != 2 {
+		t.Errorf("%+v", report)
+	}
+	a.expect(0, "ledger", "check")
+	a.expect(0, "replicate", "--once", "--topics", ".*") // with the ledger that has no books
+	if err := c.pair.Target.DeleteRecords("payments", 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	a.ledger = filepath.Join(t.TempDir(), "second.ledger")
+	out := a.expect(3, "attach", "-o", "wide", "--topics", ".*")
+	if !strings.Contains(out, "the target has deleted all that it held, up to offset 5") || !strings.Contains(out, "attached    1 partition, 5 records") {
+		t.Error(out)
+	}
+}
+
+// TestAttachCopyBegunLater: what the target never had is said in words and
+// counted.
+func TestAttachCopyBegunLater(t *testing.T) {
+	c := newCopyCase(t)
+	a := &lostLedger{t: t, ledger: c.ledger, pair: c.pair}
+	a.expect(0, "replicate", "--once", "--topics", "orders", "--start", "latest")
+	c.append(c.pair.Source, "orders", 5, 3)
+	a.expect(0, "replicate", "--once", "--topics", "orders")
+	a.ledger = filepath.Join(t.TempDir(), "second.ledger")
+	out := a.expect(4, "attach", "-o", "wide", "--topics", "orders")
+	if want := "not provable: 5 records on the source and not on the target, in front of the books"; !strings.Contains(out, want) {
+		t.Errorf("%q is not in\n%s", want, out)
+	}
+	a.ledger = filepath.Join(t.TempDir(), "third.ledger")
+	report := decodeAttach(t, a.expect(4, "attach", "-o", "json", "--topics", "orders"))
+	if got := report.Partitions[0].Unprovable; got != (unprovable{NotOnTarget: 5}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func decodeAttach(t *testing.T, out string) (report attachReport) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Kind != "AttachReport" || report.Schema != "apograph/attach/v1" {
