@@ -90,7 +90,7 @@ func (r attachReport) partitions() *textTable {
 			lines = append([]string{p.Detail}, lines...)
 		}
 		if n := p.Foreign; n > 0 {
-			lines = append(lines, counted(n, "target offset")+" written by others")
+			lines = append(lines, counted(n, "target offset")+" written by others, or by a copy of an earlier topic of that name")
 		}
 		if n := p.Duplicates; n > 0 {
 			lines = append(lines, counted(n, "target record")+" there a second time")
