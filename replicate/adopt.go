@@ -54,7 +54,7 @@ func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, er
 	order := p.flow.exactOrder(p.source)
 	a := &adoption{
 		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent,
-		fresh: !p.wrote, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
+		fresh: !p.caughtTarget, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
 	}
 	a.reader.hashAll = a.fresh
 	return a, err

@@ -44,6 +44,7 @@ func (p *partition) adoptionOver() bool {
 // adopted goes on behind the target's end, which is that of the books now. What
 // the adoption read ahead of the source is fetched again.
 func (p *partition) adopted() {
+	p.caughtTarget = true
 	p.adoption = nil
 	p.asm.keepInfos = false
 	p.dropAcceptance()
