@@ -29,6 +29,8 @@ type adoption struct {
 	from  int     // first record of queue[0] that is not booked
 	over  bool    // the source has nothing more
 
+	sourceEnd int64 // that the source was last known to have
+
 	note    ledger.Range // target offsets of others, not booked yet
 	noteWhy string
 

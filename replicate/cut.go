@@ -95,6 +95,40 @@ func (p *partition) cut() bool {
 	return true
 }
 
+// sourceEnded reports whether the source gives nothing more, of a log that was
+// known to go on up to offset known. A leader that has just been elected can say
+// for a moment that less of it may be read; it has all that was ever readable,
+// though, so that the end of its own log tells whether there is more to come
+// (KIP-207).
+func (p *partition) sourceEnded(known int64) bool {
+	if len(p.chunks) > 0 || p.bounds == nil || p.asm.settled() < p.bounds.lastStable {
+		return false
+	}
+	if p.bounds.highWatermark >= known {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
+	defer cancel()
+	logEnd, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
+	return err == nil && logEnd <= p.asm.settled()
+}
+
+// untold begins again from the books, as there was no answer about the source's
+// epochs: that its log is whole would not be known, and the fetch does not tell
+// where no epoch is known in front of it.
+func (p *partition) untold(err error) {
+	p.first, p.logEnd = nil, nil // old by then
+	switch {
+	case p.flow.draining():
+	case !transient(err):
+		p.halt(reasonOf(err), fmt.Sprintf("leader epochs of %v: %v", p.source, err))
+	case p.win != nil && p.win.flying > 0:
+		p.beginAnew(err.Error()) // it waits there
+	case p.backoff(joinDetail("the source's leader does not say where its epochs end", err.Error())) && !p.flow.draining():
+		p.restart()
+	}
+}
+
 // keepCut keeps what is known of a cut below the books until a person has
 // accepted it: the source forgets where an epoch ended once its log start has
 // passed that place (LeaderEpochFileCache.truncateFromStartAsyncFlush).

@@ -412,7 +412,7 @@ func (p *partition) finish() {
 	}
 	switch {
 	case p.reached():
-	case len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable:
+	case p.sourceEnded(max(p.seenEnd, p.end)):
 		p.waiting = p.flow.openTransaction(p, p.bounds.lastStable)
 	default:
 		return
