@@ -37,7 +37,7 @@ type adoption struct {
 	absent  int64 // source offsets without a record, and without an orphan
 	orphans int64 // so many of the next records of ours have no source
 
-	fresh     bool // nothing of ours was sent in this run: what follows in step is adopted, whoever wrote it
+	fresh     bool // the target's end was not reached yet in this run: what follows in step is adopted, whoever wrote it
 	cutKnown  bool // a person accepts that the source was cut
 	holeKnown bool // a person accepts that what is gone cannot be told
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Whether the source's log was cut. Only its leader epochs prove it: a leader
@@ -37,11 +38,15 @@ func (p *partition) diverged(d divergence) {
 // cutAhead asks whether the log was cut between the books' end and what was
 // fetched, and begins anew if so.
 func (p *partition) cutAhead(o outside) bool {
-	_, detail := p.flow.cutBelow(p, o.epoch, o.next)
-	if detail == "" {
+	_, detail, err := p.flow.cutBelow(p, o.epoch, o.next)
+	switch {
+	case err != nil:
+		p.untold(err)
+	case detail == "":
 		return false
+	default:
+		p.beginAnew(detail)
 	}
-	p.beginAnew(detail)
 	return true
 }
 
@@ -70,9 +75,13 @@ func (p *partition) cut() bool {
 		}
 	}
 	epoch, end := p.newestEpoch()
-	at, detail := p.flow.cutBelow(p, epoch, end)
+	at, detail, err := p.flow.cutBelow(p, epoch, end)
 	if known := p.severed; known != nil && (detail == "" || known.offset < at) {
 		at, detail = known.offset, known.detail
+	}
+	if detail == "" && err != nil {
+		p.untold(err)
+		return true
 	}
 	if detail == "" {
 		return false
@@ -140,13 +149,13 @@ func (p *partition) keepCut(s stopped) {
 
 // cutBelow asks the source's leader where an epoch ended that is known to have
 // reached up to offset end. It returns where the log was cut and what to say of
-// it, and "" if it was not, as far as the leader knows. The place is -1 where
-// the whole epoch is not in the leader's log. The question names the topic, not
+// it, and "" if it was not, as far as the leader knows; an error where it does
+// not answer. The place is -1 where the whole epoch is not in the leader's log. The question names the topic, not
 // its id: what is known of the topic is brought up to date before a cut is
 // told.
-func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string) {
+func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string, err error) {
 	if epoch < 0 {
-		return 0, ""
+		return 0, "", nil
 	}
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(p.source.topic, p.source.partition, epoch)
@@ -154,19 +163,23 @@ func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail 
 	defer cancel()
 	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
 	if err != nil {
-		return 0, ""
+		return 0, "", err
 	}
 	a, ok := answers[p.source.topic][p.source.partition]
 	switch {
-	case !ok || a.Err != nil || a.EndOffset < 0 || a.LeaderEpoch < 0:
-		return 0, ""
+	case !ok:
+		return 0, "", kerr.LeaderNotAvailable
+	case a.Err != nil:
+		return 0, "", a.Err
+	case a.EndOffset < 0 || a.LeaderEpoch < 0:
+		return 0, "", nil
 	case a.EndOffset < end:
 		at, detail = a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
 	case a.LeaderEpoch < epoch:
 		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
 	default:
-		return 0, ""
+		return 0, "", nil
 	}
 	_, _ = f.source.refresh(ctx, f.source.seen())
-	return at, detail
+	return at, detail, nil
 }
