@@ -18,6 +18,7 @@ const adoptionWindow = 100_000
 type adoption struct {
 	reader  *tailReader
 	batches []*readBatch // read ahead, in offset order
+	ahead   int          // batches in there, and records that are known of them
 	ended   bool         // the reader has come to its end
 
 	at     int64 // next target offset to account for
@@ -28,13 +29,15 @@ type adoption struct {
 	from  int     // first record of queue[0] that is not booked
 	over  bool    // the source has nothing more
 
+	sourceEnd int64 // that the source was last known to have
+
 	note    ledger.Range // target offsets of others, not booked yet
 	noteWhy string
 
 	absent  int64 // source offsets without a record, and without an orphan
 	orphans int64 // so many of the next records of ours have no source
 
-	fresh     bool // nothing of ours was sent in this run: what follows in step is adopted, whoever wrote it
+	fresh     bool // the target's end was not reached yet in this run: what follows in step is adopted, whoever wrote it
 	cutKnown  bool // a person accepts that the source was cut
 	holeKnown bool // a person accepts that what is gone cannot be told
 }
@@ -53,7 +56,7 @@ func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, er
 	order := p.flow.exactOrder(p.source)
 	a := &adoption{
 		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent,
-		fresh: !p.wrote, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
+		fresh: !p.caughtTarget, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
 	}
 	a.reader.hashAll = a.fresh
 	return a, err
@@ -93,6 +96,8 @@ func (a *adoption) step(p *partition) (adoptionState, error) {
 			return state, err
 		}
 		if len(a.batches) > 0 && a.at >= a.batches[0].next {
+			a.ahead -= a.batches[0].weight()
+			a.batches[0] = nil
 			a.batches = a.batches[1:]
 		}
 	}
@@ -212,7 +217,7 @@ func (a *adoption) parted(p *partition) error {
 // of them if it is not there.
 func (a *adoption) withoutSource() (n int64, err error) {
 	at, number := a.at, a.number
-	for i := 0; n < adoptionWindow && i < adoptionWindow; {
+	for i := 0; n < adoptionWindow && a.inView(i); {
 		b, err := a.peek(i)
 		if b == nil || err != nil {
 			return n, err
@@ -302,6 +307,11 @@ func (a *adoption) enter(p *partition, e ledger.Entry) error {
 	return nil
 }
 
+// inView reports whether batch i may be looked at: not if what is read ahead of
+// the target would have no bound. What is kept grows with its records where all
+// are hashed, else with its batches.
+func (a *adoption) inView(i int) bool { return i < len(a.batches) || a.ahead < adoptionWindow }
+
 // peek returns batch i of those not wholly accounted for, nil behind the last.
 func (a *adoption) peek(i int) (*readBatch, error) {
 	for len(a.batches) <= i && !a.ended {
@@ -311,6 +321,7 @@ func (a *adoption) peek(i int) (*readBatch, error) {
 		}
 		if a.ended = b == nil; !a.ended {
 			a.batches = append(a.batches, b)
+			a.ahead += b.weight()
 		}
 	}
 	if i < len(a.batches) {

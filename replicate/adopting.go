@@ -10,11 +10,13 @@ import (
 // reports false if they cannot be read.
 func (p *partition) adoptFrom(end ledger.Position, logEnd int64) bool {
 	var err error
+	known := p.flow.ledger.State(p.pair.ID).HighWatermark
 	if p.adoption, err = newAdoption(p, end, logEnd); err != nil {
 		_ = p.flow.fail(fmt.Errorf("partition %v: read the books' end: %w", p.source, err))
 		p.phase = phaseStopped
 		return false
 	}
+	p.adoption.sourceEnd = known
 	p.asm.keepInfos = true
 	return true
 }
@@ -38,12 +40,13 @@ func (p *partition) adopt() {
 
 // adoptionOver reports whether the source has nothing more to match.
 func (p *partition) adoptionOver() bool {
-	return p.reached() || len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable
+	return p.reached() || p.sourceEnded(max(p.adoption.sourceEnd, p.seenEnd, p.end))
 }
 
 // adopted goes on behind the target's end, which is that of the books now. What
 // the adoption read ahead of the source is fetched again.
 func (p *partition) adopted() {
+	p.caughtTarget = true
 	p.adoption = nil
 	p.asm.keepInfos = false
 	p.dropAcceptance()

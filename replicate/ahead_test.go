@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
 
@@ -49,5 +50,48 @@ func TestDamagedBatchOnTheTarget(t *testing.T) {
 	raw[22] = 3 // lz4, which the body is not
 	if b, err := testTail(3, 0, raw).batch(); err == nil {
 		t.Errorf("read as %+v, want an error", b)
+	}
+}
+
+// foreigners returns a tail of more records than are kept, in small batches, none
+// of them ours, from an offset on.
+func foreigners(from int64) (entries [][]byte, end int64) {
+	for ; from < 2*adoptionWindow; from += 500 {
+		entries = append(entries, batchOf(from, 500))
+	}
+	return entries, from
+}
+
+// TestLookingAheadHasABound: what stands in front of a long tail of somebody
+// else's is judged without all of it in memory.
+func TestLookingAheadHasABound(t *testing.T) {
+	mine := batchOf(0, 3)
+	recordbatch.Patch(mine, 1, 0, 0)
+	entries, end := foreigners(3)
+	t.Run("a hole", func(t *testing.T) {
+		a := &adoption{reader: testTail(end, 0, entries...)}
+		v, err := a.judge(0, 0, 0)
+		if err != nil || v.kind != tailGone || v.until != 3 || v.why != "unknown" {
+			t.Errorf("%+v, %v; want a hole of which nothing is known", v, err)
+		}
+		wantBounded(t, a)
+	})
+	t.Run("records without a source", func(t *testing.T) {
+		a := &adoption{reader: testTail(end, 0, append([][]byte{mine}, entries...)...), over: true}
+		if n, err := a.withoutSource(); n != 3 || err != nil {
+			t.Errorf("%d records, %v; want 3", n, err)
+		}
+		wantBounded(t, a)
+	})
+}
+
+func wantBounded(t *testing.T, a *adoption) {
+	t.Helper()
+	kept := 0
+	for _, b := range a.batches {
+		kept += 1 + len(b.records)
+	}
+	if kept > adoptionWindow+501 || kept != a.ahead {
+		t.Errorf("%d are kept, counted as %d; the bound is %d", kept, a.ahead, adoptionWindow)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Whether the source's log was cut. Only its leader epochs prove it: a leader
@@ -37,11 +38,15 @@ func (p *partition) diverged(d divergence) {
 // cutAhead asks whether the log was cut between the books' end and what was
 // fetched, and begins anew if so.
 func (p *partition) cutAhead(o outside) bool {
-	_, detail := p.flow.cutBelow(p, o.epoch, o.next)
-	if detail == "" {
+	_, detail, err := p.flow.cutBelow(p, o.epoch, o.next)
+	switch {
+	case err != nil:
+		p.untold(err)
+	case detail == "":
 		return false
+	default:
+		p.beginAnew(detail)
 	}
-	p.beginAnew(detail)
 	return true
 }
 
@@ -70,9 +75,13 @@ func (p *partition) cut() bool {
 		}
 	}
 	epoch, end := p.newestEpoch()
-	at, detail := p.flow.cutBelow(p, epoch, end)
+	at, detail, err := p.flow.cutBelow(p, epoch, end)
 	if known := p.severed; known != nil && (detail == "" || known.offset < at) {
 		at, detail = known.offset, known.detail
+	}
+	if detail == "" && err != nil {
+		p.untold(err)
+		return true
 	}
 	if detail == "" {
 		return false
@@ -96,6 +105,40 @@ func (p *partition) cut() bool {
 	return true
 }
 
+// sourceEnded reports whether the source gives nothing more, of a log that was
+// known to go on up to offset known. A leader that has just been elected can say
+// for a moment that less of it may be read; it has all that was ever readable,
+// though, so that the end of its own log tells whether there is more to come
+// (KIP-207).
+func (p *partition) sourceEnded(known int64) bool {
+	if len(p.chunks) > 0 || p.bounds == nil || p.asm.settled() < p.bounds.lastStable {
+		return false
+	}
+	if p.bounds.highWatermark >= known {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
+	defer cancel()
+	logEnd, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
+	return err == nil && logEnd <= p.asm.settled()
+}
+
+// untold begins again from the books, as there was no answer about the source's
+// epochs: that its log is whole would not be known, and the fetch does not tell
+// where no epoch is known in front of it.
+func (p *partition) untold(err error) {
+	p.first, p.logEnd = nil, nil // old by then
+	switch {
+	case p.flow.draining():
+	case !transient(err):
+		p.halt(reasonOf(err), fmt.Sprintf("leader epochs of %v: %v", p.source, err))
+	case p.win != nil && p.win.flying > 0:
+		p.beginAnew(err.Error()) // it waits there
+	case p.backoff(joinDetail("the source's leader does not say where its epochs end", err.Error())) && !p.flow.draining():
+		p.restart()
+	}
+}
+
 // keepCut keeps what is known of a cut below the books until a person has
 // accepted it: the source forgets where an epoch ended once its log start has
 // passed that place (LeaderEpochFileCache.truncateFromStartAsyncFlush).
@@ -107,13 +150,13 @@ func (p *partition) keepCut(s stopped) {
 
 // cutBelow asks the source's leader where an epoch ended that is known to have
 // reached up to offset end. It returns where the log was cut and what to say of
-// it, and "" if it was not, as far as the leader knows. The place is -1 where
-// the whole epoch is not in the leader's log. The question names the topic, not
+// it, and "" if it was not, as far as the leader knows; an error where it does
+// not answer. The place is -1 where the whole epoch is not in the leader's log. The question names the topic, not
 // its id: what is known of the topic is brought up to date before a cut is
 // told.
-func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string) {
+func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string, err error) {
 	if epoch < 0 {
-		return 0, ""
+		return 0, "", nil
 	}
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(p.source.topic, p.source.partition, epoch)
@@ -121,19 +164,23 @@ func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail 
 	defer cancel()
 	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
 	if err != nil {
-		return 0, ""
+		return 0, "", err
 	}
 	a, ok := answers[p.source.topic][p.source.partition]
 	switch {
-	case !ok || a.Err != nil || a.EndOffset < 0 || a.LeaderEpoch < 0:
-		return 0, ""
+	case !ok:
+		return 0, "", kerr.LeaderNotAvailable
+	case a.Err != nil:
+		return 0, "", a.Err
+	case a.EndOffset < 0 || a.LeaderEpoch < 0:
+		return 0, "", nil
 	case a.EndOffset < end:
 		at, detail = a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
 	case a.LeaderEpoch < epoch:
 		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
 	default:
-		return 0, ""
+		return 0, "", nil
 	}
 	_, _ = f.source.refresh(ctx, f.source.seen())
-	return at, detail
+	return at, detail, nil
 }

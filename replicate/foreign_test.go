@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
 	"apograph/replicate"
@@ -59,4 +61,26 @@ func TestBooksEndThatCannotBeRead(t *testing.T) {
 	wantStop(t, s, replicate.StopTargetLostRecords)
 	wantTiles(t, s, nil)
 	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// TestAnotherCopierWhileRunning: what another copier writes while this one runs is
+// not taken for what a dead one left, though it is the source's next records.
+func TestAnotherCopierWhileRunning(t *testing.T) {
+	t.Parallel()
+	pair, config := copied(t, 10)
+	living := livingConfig(t, pair, "t")
+	living.LedgerPath = config.LedgerPath
+	l := live(t, pair, living)
+	l.at("t", 0, 10)
+	gate := make(chan struct{})
+	fetch := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Gate: gate})
+	if err := fetch.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, pair.Source.Bootstrap, numbered(10, 3)...)
+	mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 777777}, 0, numbered(10, 3)))
+	l.stopped("t", 0, replicate.StopForeignWriter) // without a look at the source
+	close(gate)
+	l.end()
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10, ledger.Foreign: 3})
 }

@@ -85,7 +85,7 @@ func (a *adoption) judgeHole(i int, at, number int64) (verdict, error) {
 		return verdict{kind: tailGone, until: a.reader.end, why: "unknown"}, nil
 	}
 	end := b.base
-	for next := b.base; b != nil && b.base == next && !b.ours && i < adoptionWindow; {
+	for next := b.base; b != nil && b.base == next && !b.ours && a.inView(i+1); {
 		next = b.next
 		i++
 		if b, err = a.peek(i); err != nil {

@@ -66,12 +66,13 @@ type partition struct {
 	caughtUp time.Time
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
-	wrote    bool  // something of ours was sent in this run
 	renew    bool  // a producer id must be taken before anything is sent
 	suspect  bool  // the target was seen to have lost records
 	replaced bool  // by a partition of the next generation
 	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
+
+	caughtTarget bool // the books were at the target's end in this run: what came behind it since, a dead copier did not write
 
 	copied, bytes    atomic.Int64 // for progress
 	position, stable atomic.Int64 // end of the source book, and last seen last stable offset
@@ -411,7 +412,7 @@ func (p *partition) finish() {
 	}
 	switch {
 	case p.reached():
-	case len(p.chunks) == 0 && p.bounds != nil && p.asm.settled() >= p.bounds.lastStable:
+	case p.sourceEnded(max(p.seenEnd, p.end)):
 		p.waiting = p.flow.openTransaction(p, p.bounds.lastStable)
 	default:
 		return

@@ -121,6 +121,7 @@ func (p *partition) knownEnd() (int64, bool) {
 
 // newWindow starts the window behind the books.
 func (p *partition) newWindow() {
+	p.caughtTarget = true
 	end := p.flow.ledger.End(p.pair.ID)
 	p.win = newWindow(p.flow.config.Window, end.Target, p.producer.Next(end.Appended))
 	p.skip()

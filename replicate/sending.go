@@ -48,7 +48,6 @@ func (p *partition) refused(a answer) {
 // send hands u to the target's leader.
 func (p *partition) send(u *unit) {
 	recordbatch.Patch(u.batch, p.producer.ID, p.producer.Epoch, u.sequence)
-	p.wrote = true
 	p.flow.writer.send(p, u)
 }
 

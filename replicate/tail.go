@@ -51,6 +51,9 @@ type readRecord struct {
 	hash   uint64
 }
 
+// weight is what a batch counts for where they are kept.
+func (b *readBatch) weight() int { return 1 + len(b.records) }
+
 // hashAt returns the hash of the record at an offset, and false where the log
 // holds none any more.
 func (b *readBatch) hashAt(offset int64) (uint64, bool) {
