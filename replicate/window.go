@@ -188,9 +188,12 @@ func (w *window) answered(u *unit, a answer) {
 
 // answeredElsewhere deals with a success that proves nothing: it names another
 // offset than the expected one. The log is read; where it does not hold the
-// unit and the same answer comes again, nothing here can settle it.
+// unit and the same answer comes again, nothing here can settle it. Answers of
+// one flight count once: what stands in front of its first batch moves them all.
 func (w *window) answeredElsewhere(i int, a answer) {
-	w.elsewhere++
+	if w.hold < holdReconcile {
+		w.elsewhere++
+	}
 	if w.elsewhere < rotateAfter {
 		w.stopFor(holdReconcile, a)
 		return

@@ -275,6 +275,18 @@ func TestWindowFacts(t *testing.T) {
 			t.Error("a fresh window must send exactly one unit")
 		}
 	})
+	t.Run("answers of one flight that all name another offset are one", func(t *testing.T) {
+		w, a, b := openTwo(t)
+		c := testUnit(5, 3)
+		w.add(c)
+		w.next()
+		for i, u := range []*unit{a, b, c} {
+			w.answered(u, answer{outcome: appended, base: 101 + 5*int64(i)}) // behind a record of somebody else
+		}
+		if h, _ := w.pending(); h != holdReconcile {
+			t.Errorf("hold = %d, want holdReconcile", h)
+		}
+	})
 	t.Run("what is not sent is taken out, and what would be retired with it", func(t *testing.T) {
 		w, a, _ := openTwo(t)
 		gap, c := testUnit(0, 3), testUnit(5, 4)
