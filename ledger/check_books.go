@@ -288,7 +288,7 @@ func (c *checker) flow() error {
 		return nil
 	}
 	wanted := c.books.byBucket()
-	v := &flowVisitor{seen: func(*SeenTopic) {}, order: func(*Order) {}, stop: func(*Stop) {}, made: func(_, _ []byte) {}}
+	v := &flowVisitor{format: c.format, seen: func(*SeenTopic) {}, order: func(*Order) {}, stop: func(*Stop) {}, made: func(_, _ []byte) {}}
 	for _, bucket := range flowBuckets() {
 		count, err := c.values(bucket, func(key, payload []byte) error { return v.value(bucket, key, payload) })
 		if err != nil {

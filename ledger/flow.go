@@ -211,8 +211,9 @@ func (l *Ledger) loadFlow(t *tree) error {
 		return err
 	}
 	got, err := t.flowValues(&flowVisitor{
-		seen:  l.flow.noteSeen,
-		order: l.flow.noteOrder,
+		format: l.identity.Format,
+		seen:   l.flow.noteSeen,
+		order:  l.flow.noteOrder,
 		stop: func(s *Stop) {
 			l.flow.stops[s.partition()] = &stop{now: s, stored: true}
 		},
@@ -232,10 +233,11 @@ func (l *Ledger) loadFlow(t *tree) error {
 
 // A flowVisitor takes what the books beside the pairs hold.
 type flowVisitor struct {
-	seen  func(*SeenTopic)
-	order func(*Order)
-	stop  func(*Stop)
-	made  func(key, payload []byte) // of a madeTopic; the file's memory
+	format int // of the file
+	seen   func(*SeenTopic)
+	order  func(*Order)
+	stop   func(*Stop)
+	made   func(key, payload []byte) // of a madeTopic; the file's memory
 }
 
 // flowValues calls v with every value of the books beside the pairs, up to the
@@ -278,6 +280,9 @@ func (v *flowVisitor) value(bucket string, key, payload []byte) error {
 		return err
 	default:
 		s, err := decodeStop(key, payload)
+		if err == nil {
+			err = s.formatFault(v.format)
+		}
 		if err == nil {
 			v.stop(&s)
 		}

@@ -38,7 +38,10 @@ func (c *commit) markNews() bool {
 // needs returns the first format that has room for what the commit writes.
 func (c *commit) needs() int {
 	caughtUp := func(ch *change) bool { return ch.state != nil && ch.state.CaughtUpMillis >= 0 }
+	keeps := func(ch stopChange) bool { return ch.stop != nil && ch.stop.Kept != 0 }
 	switch {
+	case slices.ContainsFunc(c.stops, keeps):
+		return formatMarks
 	case c.markNews() || c.close != nil && c.closing.Cut != nil || slices.ContainsFunc(c.changes, caughtUp):
 		return formatMarks
 	case c.flowNews():

@@ -12,10 +12,6 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// SourceTruncated is the [Stop.Reason] of a partition whose source was cut below
-// the books: what they say of its offsets may be about other records now.
-const SourceTruncated = "source_truncated"
-
 // A Stop says why a partition could not go on when it was tried last. There is
 // at most one a partition, also of a partition without a pair.
 type Stop struct {
@@ -26,6 +22,12 @@ type Stop struct {
 	Detail      string // for a person; cut at 1024 bytes
 	SinceMillis int64  // when it stopped first, Unix time in milliseconds
 	Tries       int32  // how often it was tried since
+
+	// What earlier stops found that stays true, beside Reason, and of a source
+	// that was cut the offset (-1 unknown; 0 if that is not kept). SetStop sets
+	// them.
+	Kept  Kept
+	CutAt int64
 }
 
 func (s *Stop) partition() partition { return partition{s.SourceTopic, s.Partition} }
@@ -44,7 +46,8 @@ type stopChange struct {
 }
 
 // SetStop says why a partition cannot go on, in place of what was said before.
-// It is durable with the next commit, which is no later than for an entry. What
+// Of that, what stays true is kept, until [Ledger.LiftStop] or
+// [Ledger.ClearStop] ends it. It is durable with the next commit, which is no later than for an entry. What
 // does not change anything is not committed.
 //
 // A detail that is not UTF-8 is made so. The error is an [*LawError] for
@@ -52,6 +55,7 @@ type stopChange struct {
 // after which the file may be bad.
 func (l *Ledger) SetStop(s Stop) error {
 	s.Detail = cut(strings.ToValidUTF8(s.Detail, "\uFFFD"), maxText)
+	s.Kept, s.CutAt = 0, 0
 	if fault := s.fault(); fault != "" {
 		return lawErrorf(lawStops, "%s", fault)
 	}
@@ -65,6 +69,7 @@ func (l *Ledger) SetStop(s Stop) error {
 		known = &stop{}
 		l.flow.stops[s.partition()] = known
 	}
+	s.keep(known.now)
 	if known.now == nil || *known.now != s {
 		known.now = &s
 		l.listStop(s.partition(), known)
@@ -170,21 +175,27 @@ func (s *Stop) fault() string {
 	switch {
 	case s.Reason == "":
 		return "stopped without a reason"
-	case s.Offset < -1 || s.Offset == math.MaxInt64:
+	case !validStop(s.Offset):
 		return "stopped at an offset that cannot be"
 	case s.Tries < 0:
 		return "tried less than never"
 	}
-	return cmp.Or(textFault("reason", s.Reason), textFault("detail", s.Detail), timeFault(s.SinceMillis))
+	return cmp.Or(textFault("reason", s.Reason), textFault("detail", s.Detail), timeFault(s.SinceMillis), s.keptFault())
 }
 
+// validStop reports whether a partition can stop at a source offset.
+func validStop(offset int64) bool { return offset >= -1 && offset < math.MaxInt64 }
+
 func stopValue(key []byte, s *Stop) []byte {
-	b := binary.AppendUvarint(newValue(64+len(s.Detail)), 0) // flags
+	b := binary.AppendUvarint(newValue(64+len(s.Detail)), uint64(s.Kept)) // flags
 	b = binary.AppendUvarint(b, uint64(s.Offset+1))
 	b = appendText(b, s.Reason)
 	b = appendText(b, s.Detail)
 	b = binary.AppendVarint(b, s.SinceMillis)
 	b = binary.AppendUvarint(b, uint64(s.Tries))
+	if s.Kept&keptTruncated != 0 {
+		b = binary.AppendUvarint(b, uint64(s.CutAt+1))
+	}
 	return seal(bucketStops, key, b)
 }
 
@@ -196,10 +207,13 @@ func decodeStop(key, payload []byte) (s Stop, err error) {
 	}
 	s.SourceTopic, s.Partition = p.topic, p.partition
 	r := wireReader{b: payload}
-	r.flags(0)
+	s.Kept = Kept(r.flags(uint64(keptKnown)))
 	s.Offset = r.count() - 1
 	s.Reason, s.Detail = r.text(maxText), r.text(maxText)
 	s.SinceMillis, s.Tries = r.varint(), int32(r.below(math.MaxInt32))
+	if s.Kept&keptTruncated != 0 {
+		s.CutAt = r.count() - 1
+	}
 	if err := r.end("stop"); err != nil {
 		return s, err
 	}

@@ -21,10 +21,6 @@ func (f *Flow) loadOrders() {
 	for _, o := range f.ledger.Orders() {
 		f.orders[topicPartition{o.SourceTopic, o.Partition}] = o
 	}
-	f.before = map[topicPartition]ledger.Stop{}
-	for _, s := range f.ledger.Stops() {
-		f.before[topicPartition{s.SourceTopic, s.Partition}] = s
-	}
 }
 
 // order returns what a partition has been told, by itself or with its topic.
@@ -78,7 +74,7 @@ func (f *Flow) Order(o ledger.Order) error {
 		}
 		return nil
 	}
-	if err := liftStops(f.ledger, o, StopForeignWriter); err != nil {
+	if err := liftStops(f.ledger, o, ledger.ForeignWriter); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -91,12 +87,12 @@ func (f *Flow) Order(o ledger.Order) error {
 	return nil
 }
 
-// liftStops forgets those stops of the partitions that an order is about which a
-// person's word ends.
-func liftStops(l *ledger.Ledger, o ledger.Order, reasons ...StopReason) error {
+// liftStops ends those reasons of the stops of the partitions that an order is
+// about which a person's word ends.
+func liftStops(l *ledger.Ledger, o ledger.Order, reasons ...string) error {
 	for _, s := range l.Stops() {
-		if s.SourceTopic == o.SourceTopic && slices.Contains(reasons, StopReason(s.Reason)) && (o.Partition == allPartitions || o.Partition == s.Partition) {
-			if err := l.ClearStop(s.SourceTopic, s.Partition); err != nil {
+		if s.SourceTopic == o.SourceTopic && (o.Partition == allPartitions || o.Partition == s.Partition) {
+			if err := l.LiftStop(s.SourceTopic, s.Partition, reasons...); err != nil {
 				return err
 			}
 		}
@@ -142,7 +138,7 @@ func OrderOffline(l *ledger.Ledger, o ledger.Order) error {
 	if err := f.carryOut(o); err != nil || o.Paused {
 		return err
 	}
-	if err := liftStops(l, o, StopPaused, StopForeignWriter); err != nil {
+	if err := liftStops(l, o, string(StopPaused), ledger.ForeignWriter); err != nil {
 		return err
 	}
 	return l.Commit()
@@ -174,26 +170,26 @@ func acceptable(l *ledger.Ledger, o ledger.Order) []int32 {
 		if s.SourceTopic != o.SourceTopic || o.Partition != allPartitions && o.Partition != s.Partition {
 			continue
 		}
-		switch StopReason(s.Reason) {
-		case StopTopicRecreated:
-			if o.AcceptRecreated {
-				found = append(found, s.Partition)
-			}
-		case StopTargetRecreated:
-			if o.AcceptRecreated || o.Recopy {
-				found = append(found, s.Partition)
-			}
-		case StopTargetLostRecords, StopTargetDeleted:
-			if o.Recopy {
-				found = append(found, s.Partition)
-			}
-		case StopSourceTruncated:
-			if o.AcceptTruncated {
-				found = append(found, s.Partition)
-			}
+		if accepts(&s, o) {
+			found = append(found, s.Partition)
 		}
 	}
 	return found
+}
+
+// accepts reports whether an order accepts why a partition stopped, now or, as
+// long as that holds, before. Of a source topic that is another one now nothing
+// else can be accepted.
+func accepts(s *ledger.Stop, o ledger.Order) bool {
+	switch StopReason(s.Reason) {
+	case StopTopicRecreated:
+		return o.AcceptRecreated
+	case StopTargetRecreated:
+		return o.AcceptRecreated || o.Recopy
+	case StopTargetDeleted:
+		return o.Recopy
+	}
+	return o.Recopy && s.Holds(ledger.TargetLostRecords) || o.AcceptTruncated && s.Holds(ledger.SourceTruncated)
 }
 
 // checkSkip allows to leave out only what comes next in a book, of what the

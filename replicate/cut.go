@@ -59,6 +59,7 @@ func (p *partition) beginAnew(why string) {
 		return
 	}
 	p.flow.reader.stop(p)
+	p.dropUnsent()
 	p.phase, p.again = phaseIdle, true
 }
 

@@ -55,10 +55,9 @@ type Flow struct {
 	blocked    map[topicPartition]*blocked   // in scope, and without a pair
 	unbooked   []topicPartition              // blocked, and not yet in the ledger
 	orders     map[topicPartition]ledger.Order
-	before     map[topicPartition]ledger.Stop // of earlier runs, not looked at yet
-	warned     map[string]string              // warnings said, by what they are about
-	open       int                            // partitions neither done nor stopped
-	fatal      error                          // that ended the flow
+	warned     map[string]string // warnings said, by what they are about
+	open       int               // partitions neither done nor stopped
+	fatal      error             // that ended the flow
 }
 
 // A blocked is a partition of the flow that could not be given a pair.

@@ -145,7 +145,12 @@ func mustAppendBatch(t *testing.T, pair *kafkatest.Pair, batch []byte) int64 {
 // passes as it is.
 func appendBig(t *testing.T, pair *kafkatest.Pair, from, n int) {
 	t.Helper()
-	for _, r := range numbered(from, n) {
+	appendEachBig(t, pair, numbered(from, n)...)
+}
+
+func appendEachBig(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
+	t.Helper()
+	for _, r := range records {
 		r.Value = append(r.Value, make([]byte, 20_000)...)
 		mustAppend(t, pair.Source.Bootstrap, r)
 	}
@@ -244,7 +249,7 @@ func TestForeignWriterThatNeverStops(t *testing.T) {
 	for _, window := range []int{1, 5} {
 		pair, config := copied(t, 1)
 		order(t, config, ledger.Order{SourceTopic: "t", TolerateForeign: true})
-		appendBig(t, pair, 1, 40)
+		appendEachBig(t, pair, numberedFor(window, 1, 40)...)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan int)
 		go func() {

@@ -83,7 +83,8 @@ func (o unknownOutcome) play(t *testing.T, window int, killed bool) {
 	for _, c := range []*kafkatest.Cluster{pair.Source, pair.Target} {
 		mustTopic(t, c, "t", nil)
 	}
-	appendBig(t, pair, 0, outcomeRecords)
+	appendEachBig(t, pair, numberedFor(window, 0, outcomeRecords)...)
+	holdUntilTwo(t, pair.Target, window)
 	config := configFor(t, pair, "t")
 	config.Window = window
 	fault := o.fault
@@ -104,11 +105,14 @@ func (o unknownOutcome) play(t *testing.T, window int, killed bool) {
 		if err := <-struck; err != nil {
 			t.Fatal(err)
 		}
-		if s.Complete != (o.stop == "") {
-			t.Errorf("summary %+v", s)
-		}
-		if o.stop != "" {
+		// A later batch of the same flight may prove that the one in question is there.
+		proven := window > 1 && o.fault.Kind == kafkatest.ErrorAfter && s.Complete
+		switch {
+		case proven:
+		case o.stop != "":
 			wantStop(t, s, o.stop)
+		case !s.Complete:
+			t.Errorf("summary %+v", s)
 		}
 	}
 	if s := mustRun(t, config); !s.Complete {
@@ -143,8 +147,9 @@ func TestBatchInFrontOfOlderOnesWhileRunning(t *testing.T) {
 	for _, window := range []int{1, 5} {
 		pair, config := copied(t, 10)
 		p := producers(t, config)[0]
+		records := numberedFor(window, 10, 15)
 		for i := range 3 {
-			mustAppend(t, pair.Source.Bootstrap, numbered(10+5*i, 5)...)
+			mustAppend(t, pair.Source.Bootstrap, records[5*i:5*i+5]...)
 		}
 		if err := pair.Target.ForgetProducers("t", 0); err != nil {
 			t.Fatal(err)
@@ -153,7 +158,7 @@ func TestBatchInFrontOfOlderOnesWhileRunning(t *testing.T) {
 			const baseSequence = 53 // its place in a batch
 			return r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records[baseSequence+3] != 15
 		}})
-		second := ours(t, p, 15, numbered(15, 5))
+		second := ours(t, p, 15, records[5:10])
 		appended := make(chan error, 1)
 		go func() {
 			defer held.Remove()
@@ -184,7 +189,7 @@ func TestTwoCopiersOnOneTarget(t *testing.T) {
 			for _, c := range []*kafkatest.Cluster{pair.Source, pair.Target} {
 				mustTopic(t, c, "t", nil)
 			}
-			appendBig(t, pair, 0, 12)
+			appendEachBig(t, pair, numberedFor(window, 0, 12)...)
 			gate := make(chan struct{})
 			held := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Gate: gate, Count: -1})
 			var flows []*living

@@ -247,7 +247,7 @@ func (p *partition) advance() {
 		if p.settle() {
 			continue
 		}
-		if p.flow.draining() {
+		if p.phase != phaseCopy || p.flow.draining() {
 			return // what is in flight is still waited for
 		}
 		if u := p.win.next(); u != nil {
@@ -453,10 +453,19 @@ func (p *partition) leave(to phase) {
 		p.flow.clearStop(p.source)
 	}
 	p.flow.reader.stop(p)
+	p.dropUnsent()
+	p.flow.left(p)
+}
+
+// dropUnsent drops all but what is in flight.
+func (p *partition) dropUnsent() {
 	if p.win == nil || p.win.flying == 0 {
 		p.drop()
+		return
 	}
-	p.flow.left(p)
+	for _, u := range p.win.unsent() {
+		u.release()
+	}
 }
 
 // drop gives back the memory of a partition that copies no more.

@@ -65,6 +65,7 @@ func (p *partition) reopen(why string, b opening) {
 		p.halt(StopUnavailable, err.Error())
 		return
 	}
+	p.flow.clearStop(p.source) // what was found out about this one says nothing about the next
 	c.pair, _ = p.flow.ledger.Pair(id)
 	order := p.flow.exactOrder(p.source)
 	p.setOrder(ledger.Order{TolerateForeign: order.TolerateForeign, Reason: order.Reason, By: order.By, AtMillis: order.AtMillis})

@@ -213,21 +213,29 @@ func (f *Flow) setStop(tp topicPartition, s stopped, r retry) error {
 	})
 }
 
-// recall takes over why the partition stopped in an earlier run, where that
-// matters for how it begins. The flow's mu is held.
+// recall takes over what earlier stops of the partition found, of this run or of
+// another, where that matters for how it begins.
 func (p *partition) recall() {
-	s, ok := p.flow.before[p.source]
-	delete(p.flow.before, p.source)
-	switch {
-	case ok && StopReason(s.Reason) == StopForeignWriter:
-		p.sticky = &stopped{s.Offset, StopForeignWriter, s.Detail}
-	case ok && StopReason(s.Reason) == StopSourceTruncated:
-		p.keepCut(stopped{s.Offset, StopSourceTruncated, s.Detail})
-	case ok && StopReason(s.Reason) == StopTargetLostRecords:
-		p.suspect = true
-	case ok && StopReason(s.Reason) == StopFenced:
-		p.renew = true
+	s, ok := p.flow.ledger.Stop(p.source.topic, p.source.partition)
+	if !ok {
+		return
 	}
+	if s.Holds(ledger.ForeignWriter) {
+		detail := "somebody else wrote to the target; the books say where"
+		if s.Reason == ledger.ForeignWriter {
+			detail = s.Detail
+		}
+		p.sticky = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopForeignWriter, detail}
+	}
+	if at, ok := s.Truncated(); ok {
+		detail := fmt.Sprintf("the source's log was cut at offset %d, as was found before", at)
+		if s.Reason == ledger.SourceTruncated {
+			detail = s.Detail
+		}
+		p.keepCut(stopped{at, StopSourceTruncated, detail})
+	}
+	p.suspect = s.Holds(ledger.TargetLostRecords)
+	p.renew = s.Holds(ledger.Fenced)
 }
 
 // entered says that a partition that had left is at work again.

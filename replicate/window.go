@@ -136,6 +136,18 @@ func (w *window) next() *unit {
 	return nil
 }
 
+// unsent takes out the units behind the last one that was handed out, among
+// them those that have nothing to send: they would be retired with it.
+func (w *window) unsent() []*unit {
+	n := w.sent
+	for n > 0 && w.open[n-1].records == 0 {
+		n--
+	}
+	rest := w.open[n:]
+	w.open, w.sent = w.open[:n:n], n
+	return rest
+}
+
 // answered takes the answer to one send of u.
 func (w *window) answered(u *unit, a answer) {
 	w.flying--

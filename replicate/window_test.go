@@ -276,6 +276,32 @@ func TestWindowFacts(t *testing.T) {
 			t.Error("a fresh window must send exactly one unit")
 		}
 	})
+	t.Run("answers of one flight that all name another offset are one", func(t *testing.T) {
+		w, a, b := openTwo(t)
+		c := testUnit(5, 3)
+		w.add(c)
+		w.next()
+		for i, u := range []*unit{a, b, c} {
+			w.answered(u, answer{outcome: appended, base: 101 + 5*int64(i)}) // behind a record of somebody else
+		}
+		if h, _ := w.pending(); h != holdReconcile {
+			t.Errorf("hold = %d, want holdReconcile", h)
+		}
+	})
+	t.Run("what is not sent is taken out, and what would be retired with it", func(t *testing.T) {
+		w, a, _ := openTwo(t)
+		gap, c := testUnit(0, 3), testUnit(5, 4)
+		w.add(gap)
+		w.add(c)
+		w.sent++ // as next does in passing, before it finds nothing to send
+		if got := w.unsent(); len(got) != 2 || got[0] != gap || got[1] != c {
+			t.Fatalf("taken out %v, want the gap and what stands behind it", got)
+		}
+		w.answered(w.open[1], answer{outcome: appended, base: 105})
+		if got := w.retired(); len(got) != 2 || got[0] != a || len(w.open) > 0 || w.next() != nil {
+			t.Errorf("retired %v, want the two that were in flight, and no more", got)
+		}
+	})
 	t.Run("records of another producer are noted in front of it", func(t *testing.T) {
 		w := newWindow(1, 0, 0)
 		u := testUnit(3, 1)

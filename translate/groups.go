@@ -171,7 +171,7 @@ func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transf
 func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
 	cut := map[groups.Partition]bool{}
 	for _, s := range l.Stops() {
-		if s.Reason == ledger.SourceTruncated {
+		if s.Holds(ledger.SourceTruncated) {
 			cut[groups.Partition{Topic: s.SourceTopic, Number: s.Partition}] = true
 		}
 	}
