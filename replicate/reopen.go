@@ -57,8 +57,7 @@ func (p *partition) reopen(why string, start int64, cut *ledger.Cut) {
 		return
 	}
 	c.pair, _ = p.flow.ledger.Pair(id)
-	order := p.flow.exactOrder(p.source)
-	p.setOrder(ledger.Order{TolerateForeign: order.TolerateForeign, Reason: order.Reason, By: order.By, AtMillis: order.AtMillis})
+	p.flow.learnOrder(p.source)
 	p.flow.config.Logger.Info("next generation begun", "partition", p.source.String(), "generation", c.pair.Generation, "because", why)
 	p.phase, p.replaced = phaseStopped, true
 	c.counts, p.counts = p.counts, counts{}
