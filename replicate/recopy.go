@@ -90,7 +90,8 @@ func (p *partition) compareCut(cut ledger.Cut) (wrong string, err error) {
 
 // recopyAll begins the copy again in a target topic that was created anew.
 func (p *partition) recopyAll(why string) {
-	p.reopen(why, p.pair.ScopeStart, &ledger.Cut{Source: p.pair.ScopeStart, Target: p.pair.TargetBase})
+	pair, _ := p.flow.ledger.Pair(p.pair.ID) // what is before the start may have grown since the opening
+	p.reopen(why, pair.ScopeStart, &ledger.Cut{Source: pair.ScopeStart, Target: pair.TargetBase})
 }
 
 // awaitTarget waits for the survey to make the target topic again.
@@ -134,7 +135,7 @@ func (p *partition) bookTail() bool {
 		return false
 	}
 	a, err := newAdoption(p, end, logEnd)
-	a.over, a.cutKnown, a.holeKnown, a.fresh = true, true, true, false
+	a.over, a.cutKnown, a.holeKnown, a.fresh, a.closing = true, true, true, false, true
 	for state := goesOn; err == nil && state != tailAdopted; {
 		state, err = a.step(p)
 	}
