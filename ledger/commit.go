@@ -40,6 +40,7 @@ type task struct {
 	order   *Order
 	made    *madeChange
 	accept  *acceptChange
+	settled *partition // whose stop ends
 }
 
 // A commit is the plan of one transaction. Building it changes nothing that
@@ -50,6 +51,7 @@ type commit struct {
 	changes []*change // in order of pair ids
 	spare   []change  // memory for changes
 	stops   []stopChange
+	ended   *Stop      // by the task; nil: none
 	format  int        // of the file, before
 	counts  flowCounts // afterwards
 	marks   markCounts // afterwards
@@ -156,6 +158,7 @@ func (l *Ledger) take(t task) (*commit, error) {
 	}
 	l.queue, l.queued = nil, 0
 	l.stopTimer()
+	c.settleStop(&l.flow)
 	c.takeStops(&l.flow)
 	c.countFlow(&l.flow)
 	for _, p := range t.open {

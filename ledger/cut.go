@@ -92,6 +92,25 @@ func (r *pairRecord) cut() *Cut {
 	return r.Closed.Cut
 }
 
+// Clip takes from an entry of the pair what lies behind the cut, of its Gaps in
+// place; Bytes and Digest stay those of the whole entry. It returns false, and
+// changes nothing, if nothing is left.
+func (c *Cut) Clip(e *Entry) bool {
+	if e.Tile.AdvancesSource() && e.Source.Start >= c.Source || !e.Tile.AdvancesSource() && e.Target.Start >= c.Target {
+		return false
+	}
+	e.Source.End, e.Target.End = min(e.Source.End, c.Source), min(e.Target.End, c.Target)
+	e.Source.Start, e.Target.Start = min(e.Source.Start, e.Source.End), min(e.Target.Start, e.Target.End)
+	for i := range e.Gaps {
+		if e.Gaps[i].Range.Start >= c.Source {
+			e.Gaps = e.Gaps[:i]
+			break
+		}
+		e.Gaps[i].Range.End = min(e.Gaps[i].Range.End, c.Source)
+	}
+	return true
+}
+
 // clone returns the closing with a cut of its own.
 func (c Closing) clone() Closing {
 	if c.Cut != nil {

@@ -183,6 +183,11 @@ func openPair(info Pair, previous PairID) *pair {
 // meanwhile are refused. A closed pair is never opened again and takes nothing
 // more; its entries stay readable.
 //
+// With the pair ends, in the same transaction, what was said of it alone: the
+// stop of its partition, and of the partition's own order what accepts a change
+// and what is to be skipped, as its offsets are the pair's. That the partition is
+// paused, or goes on beside foreign records, holds for a next pair as well.
+//
 // Errors are those of [Ledger.Append] and [Ledger.Commit]. A reason has at most
 // 1024 bytes. A cut must lie inside the books, and where the same records are
 // below both of its offsets.
@@ -208,6 +213,7 @@ func (l *Ledger) closable(id PairID, closing Closing) (t task, err error) {
 	if err != nil {
 		return t, err
 	}
+	t.settles(l, t.close)
 	if err := l.cutFault(t.close, t.closing.Cut); err != nil {
 		return t, err
 	}

@@ -68,6 +68,25 @@ func (l *Ledger) SetOrder(o Order) error {
 	return l.commit(task{order: &o})
 }
 
+// settles makes the task end the stop of the pair's partition, and take back what
+// was ordered about the pair alone. The caller holds l.commitMu, so that no order
+// changes meanwhile.
+func (t *task) settles(l *Ledger, p *pair) {
+	of := partition{p.SourceTopic, p.Partition}
+	t.settled = &of
+	l.mu.RLock()
+	old, had := l.flow.orders[of]
+	l.mu.RUnlock()
+	if !had {
+		return
+	}
+	left := old
+	left.AcceptRecreated, left.AcceptTruncated, left.Recopy, left.Skip = false, false, false, Range{}
+	if left != old {
+		t.order = &left
+	}
+}
+
 // Orders returns all orders, by topic and partition; that of all of a topic
 // comes before those of its partitions.
 func (l *Ledger) Orders() []Order {

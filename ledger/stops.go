@@ -132,10 +132,44 @@ func (c *commit) takeStops(f *flowBooks) {
 	f.news = nil
 }
 
-// untakeStops lists what a failed commit took. The caller holds l.mu.
+// settleStop ends the stop of the partition that the task settles. The caller
+// holds l.mu.
+func (c *commit) settleStop(f *flowBooks) {
+	if c.settled == nil {
+		return
+	}
+	s := f.stops[*c.settled]
+	if s == nil || s.now == nil {
+		return
+	}
+	c.ended, s.now = s.now, nil
+	if !s.listed {
+		s.listed, f.news = true, append(f.news, *c.settled)
+	}
+}
+
+// untakeStops lists what a failed commit took, and keeps the stop that it would
+// have ended. The caller holds l.mu.
 func (l *Ledger) untakeStops(c *commit) {
+	if c.ended != nil {
+		l.keepStop(*c.settled, c.ended)
+	}
 	for _, ch := range c.stops {
 		l.listStop(ch.partition, l.flow.stops[ch.partition])
+	}
+}
+
+// keepStop puts a stop back that has not ended, unless another was noted since.
+// The caller holds l.mu.
+func (l *Ledger) keepStop(p partition, ended *Stop) {
+	s := l.flow.stops[p]
+	if s == nil {
+		s = &stop{}
+		l.flow.stops[p] = s
+	}
+	if s.now == nil {
+		s.now = ended
+		l.listStop(p, s)
 	}
 }
 

@@ -33,6 +33,7 @@ type adoption struct {
 
 	note    ledger.Range // target offsets of others, not booked yet
 	noteWhy string
+	calm    bool // what is noted stops nothing
 
 	absent  int64 // source offsets without a record, and without an orphan
 	orphans int64 // so many of the next records of ours have no source
@@ -40,6 +41,7 @@ type adoption struct {
 	fresh     bool // the target's end was not reached yet in this run: what follows in step is adopted, whoever wrote it
 	cutKnown  bool // a person accepts that the source was cut
 	holeKnown bool // a person accepts that what is gone cannot be told
+	closing   bool // the generation ends with it, by a person's word: nothing stops that
 }
 
 // What a step of an adoption ends with.

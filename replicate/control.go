@@ -272,10 +272,22 @@ func (f *Flow) setOrder(o ledger.Order) error {
 	if err := f.ledger.SetOrder(o); err != nil {
 		return err
 	}
+	f.learnOrder(topicPartition{o.SourceTopic, o.Partition})
+	return nil
+}
+
+// learnOrder takes over what the ledger says is ordered about tp itself. The
+// ledger is read under the flow's mu, so that what is known is never older than
+// the last call of it.
+func (f *Flow) learnOrder(tp topicPartition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.orders[topicPartition{o.SourceTopic, o.Partition}] = o
-	return nil
+	delete(f.orders, tp)
+	for _, o := range f.ledger.Orders() {
+		if o.SourceTopic == tp.topic && o.Partition == tp.partition {
+			f.orders[tp] = o
+		}
+	}
 }
 
 // within reports whether tp is what an order about all, or about one partition,

@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"apograph/ledger"
 )
 
 // Whether the source's log was cut. Only its leader epochs prove it: a leader
@@ -94,7 +96,10 @@ func (p *partition) cut() bool {
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
 			if b, ok := p.bookTail(); ok {
-				b.start = min(b.start, at)
+				if b.start, err = p.decided(min(b.start, at)); err != nil {
+					p.untold(err)
+					return true
+				}
 				p.reopen(detail, b)
 			}
 			return true
@@ -104,6 +109,30 @@ func (p *partition) cut() bool {
 	}
 	p.haltAt(at, StopSourceTruncated, detail)
 	return true
+}
+
+// decided returns where the next generation must begin so that it leaves nothing
+// out below a cut at source offset at: at the first data of a transaction there
+// that the books call aborted and that the source has open again, since the cut
+// took its marker, and may commit now.
+func (p *partition) decided(at int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
+	defer cancel()
+	stable, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
+	if err != nil || stable >= at {
+		return at, err
+	}
+	for e, err := range p.flow.ledger.Entries(p.pair.ID, stable) {
+		if err != nil || e.Source.Start >= at {
+			return at, err
+		}
+		for run := range e.Runs() {
+			if run.Tile == ledger.Aborted && run.Source.End > stable {
+				return min(max(run.Source.Start, stable), at), nil
+			}
+		}
+	}
+	return at, nil
 }
 
 // sourceEnded reports whether the source gives nothing more, of a log that was
@@ -129,8 +158,12 @@ func (p *partition) sourceEnded(known int64) bool {
 // where no epoch is known in front of it.
 func (p *partition) untold(err error) {
 	p.first, p.logEnd = nil, nil // old by then
+	_, _ = p.flow.source.refresh(p.flow.ctx, p.flow.source.seen())
+	gone := p.sourceGone()
 	switch {
 	case p.flow.draining():
+	case gone != nil:
+		p.halt(gone.reason, gone.detail)
 	case !transient(err):
 		p.halt(reasonOf(err), fmt.Sprintf("leader epochs of %v: %v", p.source, err))
 	case p.win != nil && p.win.flying > 0:

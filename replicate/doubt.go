@@ -64,11 +64,18 @@ func (p *partition) keepFresh(end int64) {
 // tell everything. What lies behind an end that was seen lately was written
 // later than that.
 func (p *partition) noteLate(r ledger.Range) {
-	now, since := p.flow.now().UnixMilli(), max(p.fresh.caughtUp, p.pair.OpenedMillis)
+	now := p.flow.now().UnixMilli()
 	if f := p.fresh; f.markAt > 0 && now-f.markAt <= p.tombstones {
 		r.End = min(r.End, f.mark)
 	}
-	if r.Start >= r.End || now-since <= p.tombstones {
+	since, again, began := p.freshSince()
+	if now-began <= p.tombstones {
+		return
+	}
+	if now-since <= p.tombstones {
+		r.End = min(r.End, again)
+	}
+	if r.Start >= r.End {
 		return
 	}
 	if n := len(p.late); n > 0 && p.late[n-1].End == r.Start {
@@ -76,6 +83,33 @@ func (p *partition) noteLate(r ledger.Range) {
 		return
 	}
 	p.late = append(p.late, r)
+}
+
+// freshSince returns since when what is read now was written, as far as is known,
+// in milliseconds: since the copy was last at the source's end or, where it never
+// was, since it began. The opening of a generation that goes on behind an earlier
+// one is neither. What lies below offset again is older: an earlier generation has
+// read it, the target has lost it, and when the copy was at that place is not
+// known, only since when it was under way: began.
+func (p *partition) freshSince() (since, again, began int64) {
+	began = p.pair.OpenedMillis
+	if p.fresh.caughtUp > 0 {
+		return p.fresh.caughtUp, 0, began
+	}
+	l := p.flow.ledger
+	for before, ok := l.Previous(p.pair.ID); ok && sameTarget(&before, &p.pair); before, ok = l.Previous(before.ID) {
+		began = before.OpenedMillis
+		since = max(since, l.State(before.ID).CaughtUpMillis)
+		if before.Closed != nil && before.Closed.Cut != nil && before.SourceTopicID == p.pair.SourceTopicID {
+			again = max(again, l.End(before.ID).Source)
+		}
+	}
+	return max(since, began), again, began
+}
+
+// sameTarget reports whether two pairs copy to the same log.
+func sameTarget(a, b *ledger.Pair) bool {
+	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID && a.Partition == b.Partition
 }
 
 // doubt notes the doubts that an entry which has just been booked gives rise
@@ -124,8 +158,7 @@ func (p *partition) copiedBefore() bool {
 	if p.earlier == nil {
 		found := false
 		for _, other := range p.flow.ledger.Pairs() {
-			same := other.TargetTopic == p.pair.TargetTopic && other.TargetTopicID == p.pair.TargetTopicID && other.Partition == p.pair.Partition
-			found = found || same && other.ID != p.pair.ID && p.flow.ledger.End(other.ID).Appended > 0
+			found = found || sameTarget(&other, &p.pair) && other.ID != p.pair.ID && p.flow.ledger.End(other.ID).Appended > 0
 		}
 		p.earlier = &found
 	}

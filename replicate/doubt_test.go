@@ -263,3 +263,83 @@ func TestIdleIsCaughtUp(t *testing.T) {
 	d.run(20 * time.Hour)
 	d.want()
 }
+
+// TestStaleKeysBehindALostTail: a generation that begins where the target lost its
+// tail is late for keys that the one before has copied, however lately it began;
+// and a doubt of that one comes up again with what is copied again.
+func TestStaleKeysBehindALostTail(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		scenario func(d *doubtful)
+		want     []ledger.Range
+	}{
+		"new records, after a long stop": {func(d *doubtful) {
+			d.loseTail(5)
+			d.records(10, 20)
+			d.without(15)
+			d.recopy(10 * day)
+		}, []ledger.Range{{Start: 15, End: 20}}},
+		"new records, in time": {func(d *doubtful) {
+			d.loseTail(5)
+			d.records(10, 20)
+			d.without(15)
+			d.recopy(day)
+		}, nil},
+		"a doubt that stood behind the cut": {func(d *doubtful) {
+			d.records(10, 20)
+			d.without(15)
+			d.run(10 * day)
+			d.loseTail(5)
+			d.recopy(0)
+		}, []ledger.Range{{Start: 15, End: 20}}},
+		"a gap that came up since, in what is copied again": {func(d *doubtful) {
+			for range 10 { // always at the source's end
+				d.run(day)
+			}
+			d.loseTail(5)
+			d.records(10, 5)
+			d.without(6)
+			d.recopy(0)
+		}, []ledger.Range{{Start: 5, End: 10}}},
+		"the same, of a copy that has just begun": {func(d *doubtful) {
+			d.loseTail(5)
+			d.records(10, 5)
+			d.without(6)
+			d.recopy(0)
+		}, nil},
+		"the next generation was at the source's end": {func(d *doubtful) {
+			d.loseTail(5)
+			d.recopy(10 * day)
+			d.records(10, 20)
+			d.without(15)
+			d.run(day)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDoubtful(t)
+			d.records(0, 5)
+			d.run(0)
+			d.records(5, 5)
+			d.run(0)
+			tt.scenario(d)
+			d.want(tt.want...)
+		})
+	}
+}
+
+// loseTail makes the target forget, and the flow notice.
+func (d *doubtful) loseTail(end int64) {
+	d.t.Helper()
+	if err := d.pair.Target.LoseTail("t", 0, end); err != nil {
+		d.t.Fatal(err)
+	}
+	wantStop(d.t, mustRun(d.t, d.config), replicate.StopTargetLostRecords)
+}
+
+// recopy copies what is lost again, with the clock moved forward before.
+func (d *doubtful) recopy(after time.Duration) {
+	d.t.Helper()
+	order(d.t, d.config, ledger.Order{SourceTopic: "t", Recopy: true})
+	d.run(after)
+}

@@ -120,7 +120,7 @@ func (a *adoption) vanished(p *partition, v verdict) error {
 		}
 		return &tailError{StopTargetLostRecords, fmt.Sprintf("target offsets [%d, %d) behind the books are gone from its log before they could be compared, and nothing tells whether they were ours; to go on behind them, whatever they were: resume --recopy", a.at, v.until)}
 	}
-	return a.foreign(p, v.until, acceptedHole)
+	return a.harmless(p, v.until, acceptedHole)
 }
 
 // second books a second copy of what the books have already, if it is one: the
@@ -129,14 +129,27 @@ func (a *adoption) second(p *partition, b *readBatch, v verdict) error {
 	if err := a.flush(p); err != nil {
 		return err
 	}
-	origin, err := p.firstCopy(b, ledger.Range{Start: a.at, End: v.until}, v.number)
+	if v.number < 0 {
+		return a.foreign(p, v.until, "under a producer id of ours, with sequence numbers from before its first record")
+	}
+	parts, err := p.firstCopies(b, ledger.Range{Start: a.at, End: v.until}, v.number)
 	if err != nil {
 		return err
 	}
-	if origin == (ledger.Range{}) {
+	if len(parts) == 0 {
 		return a.foreign(p, v.until, "under a producer id and sequence numbers of ours, with other content")
 	}
-	return a.duplicate(p, v.until, origin)
+	for _, part := range parts {
+		if part.origin == (ledger.Range{}) {
+			err = a.harmless(p, a.at+part.records, "the second copy of records of ours that have no source any more")
+		} else if err = a.flushNote(p); err == nil {
+			err = a.duplicate(p, a.at+part.records, part.origin)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // early deals with a batch of ours that stands in front of older ones: a target
@@ -182,7 +195,24 @@ func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
 			return goesOn, a.learnProducer(p, b)
 		}
 	}
+	if g := p.generationOf(b); g > 0 {
+		return goesOn, a.harmless(p, b.next, fmt.Sprintf("sent by generation %d of this copy, and landed after it was closed", g))
+	}
 	return goesOn, a.foreign(p, b.next, "")
+}
+
+// generationOf returns the earlier generation of the copy whose producer wrote a
+// batch; 0 if none did.
+func (p *partition) generationOf(b *readBatch) int32 {
+	l := p.flow.ledger
+	for pair, ok := l.Previous(p.pair.ID); ok && b.plain; pair, ok = l.Previous(pair.ID) {
+		for _, known := range l.Producers(pair.ID) {
+			if known.ID == b.producer.ID && known.Epoch == b.producer.Epoch {
+				return pair.Generation
+			}
+		}
+	}
+	return 0
 }
 
 // learnProducer takes a producer id for one of the pair's.
@@ -206,14 +236,26 @@ func (a *adoption) learnProducer(p *partition, b *readBatch) error {
 	return nil
 }
 
-// foreign notes target offsets up to one given as not ours. They get into the
-// books with the next that is something else: one entry for each run.
+// foreign notes target offsets up to one given as not ours, which stops the
+// partition unless a person tolerates it.
 func (a *adoption) foreign(p *partition, until int64, why string) error {
-	if a.from < a.next || a.note.End != a.at || a.noteWhy != why {
+	return a.noteForeign(p, until, why, a.closing)
+}
+
+// harmless notes target offsets up to one given that are not the books', of which
+// it is known how they came there, or that a person has accepted.
+func (a *adoption) harmless(p *partition, until int64, why string) error {
+	return a.noteForeign(p, until, why, true)
+}
+
+// noteForeign notes target offsets up to one given. They get into the books with
+// the next that is something else: one entry for each run.
+func (a *adoption) noteForeign(p *partition, until int64, why string, calm bool) error {
+	if a.from < a.next || a.note.End != a.at || a.noteWhy != why || a.calm != calm {
 		if err := a.flush(p); err != nil {
 			return err
 		}
-		a.note, a.noteWhy = ledger.Range{Start: a.at}, why
+		a.note, a.noteWhy, a.calm = ledger.Range{Start: a.at}, why, calm
 	}
 	a.note.End, a.at = until, until
 	return nil
@@ -226,7 +268,7 @@ func (a *adoption) flushNote(p *partition) error {
 	if r == (ledger.Range{}) {
 		return nil
 	}
-	return p.enterForeign(r, a.noteWhy)
+	return p.enterForeign(r, a.noteWhy, a.calm)
 }
 
 func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) error {
@@ -245,14 +287,15 @@ func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) err
 }
 
 // enterForeign books target offsets that are not ours. That the partition is to
-// stop because of them is in the ledger no later than they are.
-func (p *partition) enterForeign(r ledger.Range, why string) error {
+// stop because of them, if they are no calm matter, is in the ledger no later than
+// they are.
+func (p *partition) enterForeign(r ledger.Range, why string, calm bool) error {
 	detail := fmt.Sprintf("target offsets [%d, %d) were written by somebody else", r.Start, r.End)
 	if why != "" {
 		detail = fmt.Sprintf("target offsets [%d, %d): %s", r.Start, r.End, why)
 	}
-	if p.tolerates() || why == acceptedHole {
-		p.flow.warnOnce("foreign "+p.source.String(), "the target holds records of somebody else; they are in the books, and the copy goes on",
+	if p.tolerates() || calm {
+		p.flow.warnOnce("foreign "+p.source.String(), "the target holds records that are not of the copy; they are in the books, and the copy goes on",
 			"partition", p.source.String(), "detail", detail)
 	} else if p.sticky == nil {
 		p.sticky = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopForeignWriter, detail}
@@ -282,23 +325,25 @@ func (p *partition) haltForeign() bool {
 	return true
 }
 
-// firstCopy returns the source range of the records of ours from a number on,
-// of which b holds a second copy at the given target offsets; an empty range if
-// the first copies differ, or have no source.
-func (p *partition) firstCopy(b *readBatch, second ledger.Range, number int64) (ledger.Range, error) {
-	var origin ledger.Range
-	if number < 0 {
-		return origin, nil // the pair never had such a record
-	}
+// A firstCopy says of which records the next so many of a batch are the second
+// copy: those of a source range, or orphans, whose range is empty.
+type firstCopy struct {
+	records int64
+	origin  ledger.Range
+}
+
+// firstCopies returns the records of ours from a number on, of which b holds a
+// second copy at the given target offsets; nil if the first copies differ.
+func (p *partition) firstCopies(b *readBatch, second ledger.Range, number int64) (parts []firstCopy, err error) {
 	if err := p.flow.ledger.Commit(); err != nil {
-		return origin, p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
+		return nil, p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
 	}
 	end := p.flow.ledger.End(p.pair.ID)
 	at, left, last := end.Target, end.Appended, number+second.Len()
 	for left > number && at > p.pair.TargetBase {
 		e, err := p.flow.ledger.FindTarget(p.pair.ID, at-1)
 		if err != nil {
-			return ledger.Range{}, p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
+			return nil, p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
 		}
 		at = e.Target.Start
 		if e.Tile != ledger.Copied && e.Tile != ledger.Orphan {
@@ -310,15 +355,36 @@ func (p *partition) firstCopy(b *readBatch, second ledger.Range, number int64) (
 			continue
 		}
 		first := ledger.Range{Start: at + from - left, End: at + to - left}
-		if same, err := p.sameOnTarget(first, b, second.Start+from-number); err != nil || !same || e.Tile == ledger.Orphan {
-			return ledger.Range{}, err
+		if same, err := p.sameOnTarget(first, b, second.Start+from-number); err != nil || !same {
+			return nil, err
 		}
-		origin.Start = e.SourceOf(first.Start)
-		if origin.End == 0 {
-			origin.End = e.SourceOf(first.End-1) + 1
-		}
+		parts = inFront(parts, copyOf(&e, first))
 	}
-	return origin, nil
+	return parts, nil
+}
+
+// copyOf returns what a second copy of an entry's records at target offsets first
+// is a copy of.
+func copyOf(e *ledger.Entry, first ledger.Range) firstCopy {
+	c := firstCopy{records: first.Len()}
+	if e.Tile == ledger.Copied {
+		c.origin = ledger.Range{Start: e.SourceOf(first.Start), End: e.SourceOf(first.End-1) + 1}
+	}
+	return c
+}
+
+// inFront returns parts with one more in front, which becomes one with the first
+// if both have a source, or neither has.
+func inFront(parts []firstCopy, c firstCopy) []firstCopy {
+	none := ledger.Range{}
+	if len(parts) == 0 || (parts[0].origin == none) != (c.origin == none) {
+		return append([]firstCopy{c}, parts...)
+	}
+	parts[0].records += c.records
+	if c.origin != none {
+		parts[0].origin.Start = c.origin.Start
+	}
+	return parts
 }
 
 // sameOnTarget reports whether the target's records at offsets first equal those

@@ -266,7 +266,7 @@ func (p *partition) advance() {
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
 		if u.note {
-			if p.enterForeign(u.entry.Target, "") != nil {
+			if p.enterForeign(u.entry.Target, "", false) != nil {
 				return false
 			}
 			continue

@@ -121,10 +121,6 @@ func (s *shortfall) lostForever(pair *ledger.Pair, held ledger.Cut, end ledger.P
 		"delete the target topic, and resume --recopy copies all that the source still has", held.Source, end.Source, pair.Generation)
 }
 
-func sameTarget(a, b *ledger.Pair) bool {
-	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID
-}
-
 // compareCut says what is wrong with what the target still holds in front of its
 // log's end, by the number of its last record and the content of the last entry
 // that is there as a whole; "" if nothing is.
@@ -164,7 +160,8 @@ func (p *partition) compareCut(lost *shortfall) (wrong string, err error) {
 // generations in the one that is gone, as far as they are of the source topic
 // that there is.
 func (p *partition) recopyAll(why string) {
-	start := p.pair.ScopeStart
+	pair, _ := p.flow.ledger.Pair(p.pair.ID) // what is before the start may have grown since the opening
+	start := pair.ScopeStart
 	for at := p.pair.ID; ; {
 		before, ok := p.flow.ledger.Previous(at)
 		if !ok || before.SourceTopicID != p.pair.SourceTopicID || !sameTarget(&before, &p.pair) {
@@ -172,7 +169,7 @@ func (p *partition) recopyAll(why string) {
 		}
 		at, start = before.ID, min(start, before.ScopeStart)
 	}
-	p.reopen(why, opening{start: start, cut: &ledger.Cut{Source: p.pair.ScopeStart, Target: p.pair.TargetBase}})
+	p.reopen(why, opening{start: start, cut: &ledger.Cut{Source: pair.ScopeStart, Target: pair.TargetBase}})
 }
 
 // awaitTarget waits for the survey to make the target topic again.
@@ -244,7 +241,7 @@ func (p *partition) cutTail(logEnd int64) (b opening, ok bool) {
 // just said to go on, and the next generation begins behind them.
 func (p *partition) bookWithoutSource(end ledger.Position, logEnd int64) bool {
 	a, err := newAdoption(p, end, logEnd)
-	a.over, a.cutKnown, a.holeKnown, a.fresh = true, true, true, false
+	a.over, a.cutKnown, a.holeKnown, a.fresh, a.closing = true, true, true, false, true
 	for state := goesOn; err == nil && state != tailAdopted; {
 		state, err = a.step(p)
 	}

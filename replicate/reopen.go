@@ -67,8 +67,7 @@ func (p *partition) reopen(why string, b opening) {
 	}
 	p.flow.clearStop(p.source) // what was found out about this one says nothing about the next
 	c.pair, _ = p.flow.ledger.Pair(id)
-	order := p.flow.exactOrder(p.source)
-	p.setOrder(ledger.Order{TolerateForeign: order.TolerateForeign, Reason: order.Reason, By: order.By, AtMillis: order.AtMillis})
+	p.flow.learnOrder(p.source)
 	p.flow.config.Logger.Info("next generation begun", "partition", p.source.String(), "generation", c.pair.Generation, "because", why)
 	p.phase, p.replaced = phaseStopped, true
 	c.counts, p.counts = p.counts, counts{}

@@ -29,11 +29,7 @@ func (p *partition) orphaned() bool {
 // person has accepted. What was copied stays on the target and in the books.
 func (p *partition) retire(why string) {
 	f := p.flow
-	err := f.ledger.ClosePair(p.pair.ID, ledger.Closing{Reason: why + "; it has no such partition"})
-	if err == nil {
-		err = f.setOrder(ledger.Order{SourceTopic: p.source.topic, Partition: p.source.partition})
-	}
-	if err != nil {
+	if err := f.ledger.ClosePair(p.pair.ID, ledger.Closing{Reason: why + "; it has no such partition"}); err != nil {
 		f.fail(fmt.Errorf("partition %v: close its books: %w", p.source, err))
 		p.halt(StopUnavailable, err.Error())
 		return
@@ -41,7 +37,7 @@ func (p *partition) retire(why string) {
 	f.config.Logger.Info("partition left the flow", "partition", p.source.String(), "generation", p.pair.Generation, "because", why)
 	p.phase, p.replaced = phaseStopped, true
 	f.reader.remove(p)
-	f.clearStop(p.source)
+	f.learnOrder(p.source)
 	f.mu.Lock()
 	delete(f.partitions, p.source)
 	f.mu.Unlock()

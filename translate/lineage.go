@@ -65,19 +65,7 @@ func (line lineage) clip(i int, e *ledger.Entry) bool {
 	if i == len(line)-1 {
 		return true
 	}
-	cut := line[i].Closed.Cut
-	if e.Tile.AdvancesSource() && e.Source.Start >= cut.Source || !e.Tile.AdvancesSource() && e.Target.Start >= cut.Target {
-		return false
-	}
-	e.Source.End, e.Target.End = min(e.Source.End, cut.Source), min(e.Target.End, cut.Target)
-	for k := range e.Gaps {
-		if e.Gaps[k].Range.Start >= cut.Source {
-			e.Gaps = e.Gaps[:k]
-			break
-		}
-		e.Gaps[k].Range.End = min(e.Gaps[k].Range.End, cut.Source)
-	}
-	return true
+	return line[i].Closed.Cut.Clip(e)
 }
 
 // find returns the entry of the i-th generation that find returns.

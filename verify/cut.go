@@ -58,20 +58,12 @@ func (b *books) clip(e *ledger.Entry) bool {
 	if b.cut == nil {
 		return true
 	}
-	if e.Tile.AdvancesSource() && e.Source.Start >= b.cut.Source || !e.Tile.AdvancesSource() && e.Target.Start >= b.cut.Target {
+	source := e.Source
+	if !b.cut.Clip(e) {
 		return false
 	}
-	if e.Tile == ledger.Copied && e.Source.End > b.cut.Source {
-		e.Bytes = e.Bytes * (b.cut.Source - e.Source.Start) / e.Source.Len() // about; only to plan with
-	}
-	e.Source.End, e.Target.End = min(e.Source.End, b.cut.Source), min(e.Target.End, b.cut.Target)
-	e.Source.Start, e.Target.Start = min(e.Source.Start, e.Source.End), min(e.Target.Start, e.Target.End)
-	for i := range e.Gaps {
-		if e.Gaps[i].Range.Start >= b.cut.Source {
-			e.Gaps = e.Gaps[:i]
-			break
-		}
-		e.Gaps[i].Range.End = min(e.Gaps[i].Range.End, b.cut.Source)
+	if e.Tile == ledger.Copied && e.Source != source {
+		e.Bytes = e.Bytes * e.Source.Len() / source.Len() // about; only to plan with
 	}
 	return true
 }
