@@ -50,15 +50,24 @@ func (b *books) bad(f *findings, e *ledger.Entry, found Finding) {
 // doubt reports what the books say that may not hold.
 func (b *books) doubt(f *findings) {
 	for _, d := range b.doubts {
+		rest := d.Range
 		if b.cut != nil {
 			d.Range.End = min(d.Range.End, b.cut.Source)
+			rest.Start = max(rest.Start, d.Range.End)
 		}
-		for _, p := range b.pieces(d.Range) {
-			f.add(Finding{
-				Kind: StaleKeysPossible, Accepted: p.accepted, Source: &Range{p.Start, p.End},
-				Detail: "records were compacted away before they were copied, and their tombstones may have been too: the target may still show keys that the source has deleted",
-			})
+		b.doubtIn(d.Range, f.add)
+		if b.kept {
+			b.doubtIn(rest, f.aside)
 		}
+	}
+}
+
+func (b *books) doubtIn(r ledger.Range, add func(Finding)) {
+	for _, p := range b.pieces(r) {
+		add(Finding{
+			Kind: StaleKeysPossible, Accepted: p.accepted, Source: &Range{p.Start, p.End},
+			Detail: "records were compacted away before they were copied, and their tombstones may have been too: the target may still show keys that the source has deleted",
+		})
 	}
 }
 

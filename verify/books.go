@@ -19,20 +19,23 @@ type books struct {
 	accepted []ledger.Acceptance
 	doubts   []ledger.Doubt
 
-	cut  *ledger.Cut // the books end there, although the ledger has more; nil: they do not
-	torn int64       // source offset of the copied entry that the cut tears; -1: none
+	cut  *ledger.Cut     // the books end there, although the ledger has more; nil: they do not
+	torn int64           // source offset of the copied entry that the cut tears; -1: none
+	kept bool            // the source's log was cut, not the target's: the target holds what is behind the cut
+	last ledger.Position // where they end in the ledger
+	rest Counts          // of what is behind the cut, if that is kept
 
 	overwritten bool // cut, and on the source there is something else below the cut by now
 
 	replaced bool // an entry has TimestampsReplaced
 }
 
-func openBooks(l *ledger.Ledger, pair ledger.Pair) (*books, error) {
+func openBooks(l *ledger.Ledger, pair ledger.Pair, later []ledger.Pair) (*books, error) {
 	b := &books{
 		ledger: l, pair: pair, state: l.State(pair.ID), end: l.Committed(pair.ID), totals: l.Totals(pair.ID),
 		accepted: l.Acceptances(pair.ID), doubts: l.Doubts(pair.ID),
 	}
-	return b, b.cutAt()
+	return b, b.cutAt(later)
 }
 
 // survey reads all entries once: it reports the tiles that are bad, or that the
@@ -49,13 +52,18 @@ func (b *books) survey(f *findings, p *planner) error {
 		for run := range e.Runs() {
 			seen.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
 		}
+		if b.kept {
+			b.report(f, &e)
+		}
 		if !b.clip(&e) {
 			continue
 		}
 		for run := range e.Runs() {
 			within.Tiles[run.Tile] += max(run.Source.Len(), run.Target.Len())
 		}
-		b.report(f, &e)
+		if !b.kept {
+			b.report(f, &e)
+		}
 		p.add(&e)
 	}
 	if seen.Tiles != b.totals.Tiles || seen.Entries != b.totals.Entries {
@@ -65,6 +73,9 @@ func (b *books) survey(f *findings, p *planner) error {
 		}
 	}
 	b.totals = within
+	if b.kept {
+		b.rest = restOf(&seen.Tiles, &within.Tiles, b.last.Source-b.end.Source)
+	}
 	b.doubt(f)
 	return nil
 }
@@ -107,9 +118,12 @@ func because(reason string) string {
 
 // count returns the tiles as counts; what is copied is not judged.
 func (b *books) count() Counts {
-	t := &b.totals.Tiles
+	return countsOf(&b.totals.Tiles, b.end.Source)
+}
+
+func countsOf(t *[ledger.NumTiles]int64, offsets int64) Counts {
 	return Counts{
-		SourceOffsets: b.end.Source,
+		SourceOffsets: offsets,
 		Copied:        t[ledger.Copied],
 		CommitMarkers: t[ledger.CommitMarker],
 		AbortMarkers:  t[ledger.AbortMarker],
@@ -123,6 +137,17 @@ func (b *books) count() Counts {
 		Foreign:       t[ledger.Foreign],
 		Orphans:       t[ledger.Orphan],
 	}
+}
+
+// restOf counts what the books say that is not within the part that is judged.
+func restOf(all, within *[ledger.NumTiles]int64, offsets int64) Counts {
+	var tiles [ledger.NumTiles]int64
+	for i := range tiles {
+		tiles[i] = all[i] - within[i]
+	}
+	c := countsOf(&tiles, offsets)
+	c.NotVerified = c.Copied
+	return c
 }
 
 // A sourceEnd is where the source ends, and where it is undecided.

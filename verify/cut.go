@@ -1,24 +1,39 @@
 package verify
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
 	"apograph/ledger"
 )
 
-// A generation that was cut off, and that the next ones go on, is read like an open one, up to the
-// cut: below it the target must still hold what the books say. What they say from
-// there on belongs to no count, as the next generation has copied it again. Of
-// others that are closed the books alone are read, and where the target's log ends.
+// A generation that was cut off, and that the next ones go on, is read like an
+// open one, up to the cut: below it the target must still hold what the books say.
+// What they say from there on belongs to no count, as the next generation has
+// copied it again. Of others that are closed the books alone are read, and where
+// the target's log ends.
+//
+// So is one that was closed because the source's log was cut, up to where the next
+// one begins: below that, both sides are the same logs as before. What its books
+// say from there on is of records that the source has no more, and that the target
+// still holds: it is counted, and not read.
 
-// cutAt makes the books end at the cut, if the generation was cut off.
-func (b *books) cutAt() (err error) {
-	b.torn = -1
-	if b.cut, err = b.ledger.CutOff(b.pair.ID); b.cut == nil || err != nil {
+// cutAt makes the books end at the cut, if there is one. The later generations
+// are those of the same source partition, in order.
+func (b *books) cutAt(later []ledger.Pair) (err error) {
+	b.torn, b.last = -1, b.end
+	if b.pair.Closed == nil {
+		return nil
+	}
+	if b.cut, err = b.ledger.CutOff(b.pair.ID); err != nil {
 		return err
 	}
-	b.overwritten = slices.ContainsFunc(b.ledger.Pairs(), b.overwrittenBy)
+	if b.cut != nil && slices.ContainsFunc(later, b.overwrittenBy) {
+		b.overwritten = true
+	} else if err := b.limitTo(later); err != nil || b.cut == nil {
+		return err
+	}
 	b.end.Source, b.end.Target = b.cut.Source, b.cut.Target
 	if b.cut.Target <= b.pair.TargetBase {
 		return nil
@@ -33,8 +48,61 @@ func (b *books) cutAt() (err error) {
 // overwrittenBy reports whether a later generation begins on the source below the
 // cut: the source was cut there too, and holds something else from there on.
 func (b *books) overwrittenBy(p ledger.Pair) bool {
-	return p.SourceTopic == b.pair.SourceTopic && p.Partition == b.pair.Partition && p.Generation > b.pair.Generation &&
-		p.SourceTopicID == b.pair.SourceTopicID && p.TargetTopicID == b.pair.TargetTopicID && p.ScopeStart < b.cut.Source
+	return b.sameTopics(&p) && p.ScopeStart < b.cut.Source
+}
+
+// limitTo moves the cut down to where one of the later generations begins that are
+// of the same two logs; without a cut, the next one must go on where the target
+// book ends.
+func (b *books) limitTo(later []ledger.Pair) error {
+	limit := b.end.Source
+	if b.cut != nil {
+		limit = b.cut.Source
+	}
+	for i := range later {
+		if !b.sameTopics(&later[i]) || i == 0 && b.cut == nil && later[i].TargetBase != b.end.Target {
+			break
+		}
+		b.kept = b.kept || b.cut == nil
+		limit = min(limit, later[i].ScopeStart)
+	}
+	if !b.kept && (b.cut == nil || limit == b.cut.Source) {
+		return nil
+	}
+	b.cut = &ledger.Cut{Source: limit, Target: b.end.Target}
+	if limit == b.end.Source {
+		return nil
+	}
+	e, err := b.ledger.FindSource(b.pair.ID, limit)
+	b.cut.Target = e.TargetOf(limit)
+	return err
+}
+
+// sameTopics reports whether a pair is known to be about the same topics.
+func (b *books) sameTopics(p *ledger.Pair) bool {
+	unknown := ledger.TopicID{}
+	return p.TargetTopic == b.pair.TargetTopic &&
+		p.SourceTopicID == b.pair.SourceTopicID && p.SourceTopicID != unknown &&
+		p.TargetTopicID == b.pair.TargetTopicID && p.TargetTopicID != unknown
+}
+
+// countRest puts into the row what the books say behind the cut where the target
+// still holds it.
+func (j *job) countRest(mode Mode) {
+	b, row := j.books, &j.row
+	if !b.kept {
+		return
+	}
+	source, target := &Range{b.end.Source, b.last.Source}, &Range{b.end.Target, b.last.Target}
+	row.add(&b.rest)
+	row.Source.End = source.End
+	if row.Target.End == target.Start {
+		row.Target.End = target.End
+	}
+	if b.rest.Copied > 0 && j.reads() && mode != ModeBooks {
+		j.findings.aside(Finding{Kind: NotVerified, Reason: NotRead, Source: source, Target: target,
+			Detail: fmt.Sprintf("generation %d is closed (%s): what it has copied from here on the source does not have any more, and its books alone were read", b.pair.Generation, b.pair.Closed.Reason)})
+	}
 }
 
 // entries returns the entries of the pair as [ledger.Ledger.Entries] does, up to
@@ -84,8 +152,7 @@ func (e *expectation) tear(u *unit) {
 	}
 }
 
-// cutOff reports whether the job is about a generation that was cut off, and is
-// read up to there.
+// cutOff reports whether the job is about a generation that is read up to a cut.
 func (j *job) cutOff() bool { return j.books != nil && j.books.cut != nil && !j.books.overwritten }
 
 // until returns up to where a job is about both sides.

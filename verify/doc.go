@@ -39,7 +39,9 @@
 // A generation that has ended is judged by its books alone: it is no part of what
 // has to be proven. One that was closed with a cut is: it is read up to there, as
 // the target must still hold that, and the next one goes on from there. In mode
-// target, the entry in which the cut lies cannot be proven.
+// target, the entry in which the cut lies cannot be proven. One that ended because
+// the source's log was cut, while both topics stayed the same, is read up to where
+// the next one begins, and counted to its end.
 //
 // A bad tile, or a doubt of the books, that somebody has accepted is a finding
 // all the same. It is no fault and leaves nothing open.

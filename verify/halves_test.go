@@ -42,7 +42,7 @@ func TestHalvesOfProofs(t *testing.T) {
 		}
 	}
 	pair, _ := l.Pair(ids[0])
-	books, err := openBooks(l, pair)
+	books, err := openBooks(l, pair, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

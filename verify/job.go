@@ -116,9 +116,9 @@ func (j *job) extents(p *part, until Until) (source, target extent) {
 		b := &j.target.bounds
 		target = extent{j.target.topicPartition, j.target.state.id, max(pair.TargetBase, b.start, p.lead.target), b.end}
 		switch {
-		case j.cutOff(): // behind it stands what the next generation has copied
+		case j.cutOff() && !j.books.kept: // behind it stands what the next generation has copied
 			target.to = min(target.to, p.reach(j.books.end.Target), j.books.end.Target)
-		case !p.last || j.live:
+		case !p.last || j.live || j.cutOff():
 			target.to = min(target.to, p.reach(j.books.end.Target))
 		}
 	}
@@ -157,6 +157,7 @@ func (j *job) open(c *Config) {
 	j.describe()
 	j.row.Counts = j.books.count()
 	notCopiedYet(&j.findings, &j.row.Counts, j.books, j.sourceEnd(c.Until))
+	j.countRest(c.Mode)
 	if beyond := j.beyond(); j.live && beyond > 0 {
 		end := j.books.limit()
 		j.findings.aside(Finding{Kind: NotVerified, Reason: Moving, Source: at(end.source), Target: &Range{end.target, end.target + beyond},
@@ -269,6 +270,7 @@ func (j *job) booksAlone(config *Config) {
 	j.describe()
 	j.row.Counts = b.count()
 	j.row.NotVerified = j.row.Copied
+	j.countRest(config.Mode)
 	if b.pair.Closed == nil {
 		notCopiedYet(f, &j.row.Counts, b, j.sourceEnd(config.Until))
 		j.row.Verdict = f.verdict()

@@ -218,7 +218,8 @@ func (r *run) connect(ctx context.Context) (err error) {
 
 // choosePairs makes a job for each pair in scope.
 func (r *run) choosePairs() error {
-	for _, pair := range r.ledger.Pairs() {
+	pairs := r.ledger.Pairs()
+	for i, pair := range pairs {
 		if why := r.scope.leavesOut(pair.SourceTopic); why != "" {
 			r.outOfScope = append(r.outOfScope, OutOfScope{pair.SourceTopic, why})
 			continue
@@ -227,7 +228,7 @@ func (r *run) choosePairs() error {
 		if !ok {
 			asked = -1
 		}
-		books, err := openBooks(r.ledger, pair)
+		books, err := openBooks(r.ledger, pair, generationsOf(&pair, pairs[i+1:]))
 		if err != nil {
 			return err
 		}
@@ -238,6 +239,16 @@ func (r *run) choosePairs() error {
 		})
 	}
 	return nil
+}
+
+// generationsOf returns the pairs at the front that are of the same source partition
+// as a pair.
+func generationsOf(pair *ledger.Pair, pairs []ledger.Pair) []ledger.Pair {
+	n := 0
+	for n < len(pairs) && pairs[n].SourceTopic == pair.SourceTopic && pairs[n].Partition == pair.Partition {
+		n++
+	}
+	return pairs[:n]
 }
 
 // askedJobs returns the jobs about which the clusters are asked.

@@ -212,6 +212,9 @@ func TestAcceptWhileItRuns(t *testing.T) {
 	c.must(0, "status")
 	c.stop(syscall.SIGTERM)
 	c.must(0, "status")
+	if out := c.must(0, "verify", "--mode", "books"); !strings.Contains(out, "accepted: lost: ") || !strings.Contains(out, "; accepted by ") || !strings.Contains(out, ": deleted by ann") {
+		t.Errorf("the text does not say who has accepted it\n%s", out)
+	}
 	if out := c.must(0, "verify", "--mode", "books", "-o", "json"); !strings.Contains(out, `"verdict":"complete_with_accepted_losses"`) || !strings.Contains(out, "deleted by ann") {
 		t.Errorf("verify: %s", out)
 	}

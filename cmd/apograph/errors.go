@@ -43,6 +43,10 @@ func (e *stdoutError) Unwrap() error { return e.err }
 // once it has seen enough.
 func (e *stdoutError) closed() bool { return errors.Is(e.err, syscall.EPIPE) }
 
+// lawInPlace is the law of [ledger.CorruptError] that a ledger breaks which is no
+// more at its path, or not as it was left there.
+const lawInPlace = "file_in_place"
+
 // hintFor returns what a user can do about err, or nothing. Advice that an
 // error brings along wins over that for its class. The command that met it is
 // named by its path.
@@ -68,6 +72,8 @@ func hintFor(err error, path string) string {
 		return lockedHint(path, locked.PID)
 	case errors.As(err, &unknown):
 		return "use the version of apograph that wrote it, or a newer one"
+	case errors.As(err, &corrupt) && corrupt.Law == lawInPlace:
+		return "put the ledger back if it was moved, else go on from the newest snapshot that passes `apograph ledger check`, or make a new one with `apograph attach`"
 	case errors.As(err, &corrupt):
 		return "the file is left as it is: keep it, and go on from the newest snapshot that passes `apograph ledger check`"
 	}

@@ -81,13 +81,14 @@ func ledgerError(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if directory := checkNoDirectory(path); directory != nil {
-		return directory
-	}
 	var (
 		missing *fs.PathError
 		damage  *ledger.CorruptError
 	)
+	// One that took the place of a ledger in use is damage.
+	if directory := checkNoDirectory(path); directory != nil && !errors.As(err, &damage) {
+		return directory
+	}
 	switch {
 	case errors.As(err, &missing) && missing.Path == path && errors.Is(missing, fs.ErrNotExist):
 		return &missingLedgerError{path: path}
@@ -127,6 +128,10 @@ const headBytes = 128 << 10
 // the magic number of bbolt's meta pages (bbolt's internal/common.Magic) at any
 // place: a damaged ledger has it twice, of which one is left as a rule.
 func isForeignFile(path string) bool {
+	// Whoever opens a named pipe waits for its other end.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return false

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +22,14 @@ func takings(old, good []byte) map[string]func(path string) error {
 		"replaced":  func(path string) error { return replaceFile(path, good) },
 		"older":     func(path string) error { return replaceFile(path, old) },
 		"directory": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
-		"cut":       func(path string) error { return os.Truncate(path, int64(len(good)/2)) },
-		"emptied":   func(path string) error { return os.Truncate(path, 0) },
+		"a pipe": func(path string) error {
+			return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644))
+		},
+		"a directory": func(path string) error {
+			return errors.Join(os.Remove(path), os.Mkdir(path, 0o755))
+		},
+		"cut":     func(path string) error { return os.Truncate(path, int64(len(good)/2)) },
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
 		"written over by an older one": func(path string) error {
 			return os.WriteFile(path, old, 0o644)
 		},
@@ -95,6 +102,9 @@ func mustNotice(t *testing.T, name string, busy bool) {
 	if code := c.copier.ProcessState.ExitCode(); code != int(exitDamaged) || !strings.Contains(said, c.ledger) || !strings.Contains(said, "law ") || strings.Contains(said, "goroutine ") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
+	if strings.Contains(said, "keep it") == strings.Contains(said, "law file_in_place") {
+		t.Errorf("no advice for what has happened: %s", said)
+	}
 	if name == "deleted" || name == "moved" || name == "directory" {
 		if _, err := os.Stat(c.ledger); err == nil {
 			t.Error("the copier has made a ledger")
@@ -103,7 +113,7 @@ func mustNotice(t *testing.T, name string, busy bool) {
 	if name == "replaced" && !bytes.Equal(mustRead(t, c.ledger), good) {
 		t.Error("the ledger that is there now was written to")
 	}
-	if err := os.MkdirAll(directory, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(directory, 0o755), os.RemoveAll(c.ledger)); err != nil {
 		t.Fatal(err)
 	}
 	for _, ledger := range [][]byte{old, good} { // an older one as well

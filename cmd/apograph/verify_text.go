@@ -19,7 +19,12 @@ func verifyFindings(r *verify.Report) *textTable {
 		if f.Reason != "" {
 			what += ": " + inWords(f.Reason)
 		}
-		table.add(what, f.Topic, strconv.Itoa(int(f.Partition)), offsetsText(f.Source), offsetsText(f.Target), f.Detail)
+		detail := f.Detail
+		if a := f.Accepted; a != nil {
+			what = "accepted: " + what
+			detail += fmt.Sprintf("; accepted by %s at %s: %s", a.By, instant{a.At.Time}, a.Reason)
+		}
+		table.add(what, f.Topic, strconv.Itoa(int(f.Partition)), offsetsText(f.Source), offsetsText(f.Target), detail)
 	}
 	return table
 }
