@@ -118,7 +118,7 @@ func flowSabotages() []sabotage {
 		}),
 		edited("stop-flag", lawEncoding, bucketStops, func(e *editor) {
 			b := e.payload(bucketStops, partitionKey(pay0))
-			b[0] |= 1
+			b[0] |= 16
 			e.seal(bucketStops, partitionKey(pay0), b)
 		}),
 		edited("stop-lost", lawKeys, bucketStops, func(e *editor) { e.remove(bucketStops, partitionKey(pay0)) }),

@@ -17,9 +17,10 @@ type surveyor struct {
 	report func(*CorruptError)
 }
 
-// keyBounds are what the branches above a page say of its keys: from the first
-// on, and below the other; nil: no bound. bbolt goes by them when it writes, and
-// would list a page twice that does not keep to them.
+// keyBounds are what the branches above a page say of its keys: the first is
+// from, and all are below the other; nil: nothing is said. bbolt keeps them so
+// (node.spill gives a parent the first key of each child that it writes), goes by
+// them when it writes, and would list a page twice that does not keep to them.
 type keyBounds struct{ from, below []byte }
 
 // checkStructure reports whatever is wrong with the pages of a file, whose list
@@ -127,7 +128,7 @@ func (s *surveyor) level(ids []uint64) (below []uint64, err error) {
 func (s *surveyor) within(n *node) {
 	b := s.bounds[n.id]
 	delete(s.bounds, n.id)
-	if n.count > 0 && (bytes.Compare(n.key(0), b.from) < 0 || b.below != nil && bytes.Compare(n.key(n.count-1), b.below) >= 0) {
+	if n.count > 0 && (b.from != nil && !bytes.Equal(n.key(0), b.from) || b.below != nil && bytes.Compare(n.key(n.count-1), b.below) >= 0) {
 		s.report(structureErrorf(n.id, "has keys that the branch above does not lead to"))
 	}
 	for i := range n.count {
