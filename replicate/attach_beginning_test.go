@@ -17,7 +17,6 @@ import (
 type changedBeginning struct {
 	name    string
 	fill    func(t *testing.T, pair *kafkatest.Pair)
-	copied  int64 // target records
 	expired int64 // source offsets that are deleted after they were copied
 	offset  int64 // on the target, of the record that is changed
 	want    string

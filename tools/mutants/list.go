@@ -20,7 +20,7 @@ func copying() []mutant {
 		{"send a batch again under a new producer id when its fate is unknown", "replicate/partition.go",
 			"		p.reconcile(a)\n", "		p.rotate()\n		p.win.resume()\n",
 			"./replicate -run TestEachFaultAtEachStep"},
-		{"swap the halves of a batch", "replicate/partition.go",
+		{"swap the halves of a batch", "replicate/sending.go",
 			"	p.win.split(parts...)\n", "	parts[0], parts[1] = parts[1], parts[0]\n	p.win.split(parts...)\n",
 			"./replicate -run TestRefusedBatchIsSplitInOrder"},
 		{"an abort marker does not end its transaction", "replicate/assemble.go",
