@@ -261,15 +261,9 @@ func (a *adoption) lookahead(skip, n int64) ([]recordInfo, bool) {
 
 // enterOrphans books the next n offsets as ours without a source.
 func (a *adoption) enterOrphans(p *partition, n int64) error {
-	end := p.flow.ledger.End(p.pair.ID)
-	e := ledger.Entry{
-		Tile:        ledger.Orphan,
-		Source:      ledger.Range{Start: end.Source, End: end.Source},
-		Target:      ledger.Range{Start: end.Target, End: end.Target + n},
-		LeaderEpoch: -1,
-	}
-	if !p.enter(e) {
-		return errBooks
+	end := p.flow.ledger.End(p.pair.ID).Target
+	if err := p.enterNote(ledger.Entry{Tile: ledger.Orphan, Target: ledger.Range{Start: end, End: end + n}}); err != nil {
+		return err
 	}
 	a.orphans -= n
 	a.at += n

@@ -95,9 +95,9 @@ func (p *partition) endHolds() bool {
 }
 
 // compareEnd says what is wrong with the target's log in front of a place in the
-// books of the partition's pair, or of an earlier one, which has the last record of ours there: "" if nothing is. A batch that
-// is ours by its sequence number is what the books say; else the content of their
-// last entry is compared.
+// books of the partition's pair, or of an earlier one, which has the last record
+// of ours there: "" if nothing is. A batch that is ours by its sequence number is
+// what the books say; else the content of their last entry is compared.
 func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail string, err error) {
 	if at.Target <= pair.TargetBase {
 		return "", nil

@@ -61,7 +61,7 @@ type anchor struct {
 // partner returns the source's record below the anchor whose place in the order
 // is that of a number; false if it is not known, or there is none.
 func (a *anchor) partner(sequence int32) (int64, bool) {
-	index := int64(len(a.below)) - distance(a.sequence, sequence)
+	index := int64(len(a.below)) - ahead(a.sequence, sequence)
 	if index < 0 || len(a.below) == 0 || len(a.below) == attachWindow { // there are more
 		return 0, false
 	}
@@ -189,7 +189,7 @@ func (a *aligner) beforeAnchor() error {
 		}
 		a.target.split(0, a.anchor.target)
 		t, _ = a.target.peek(0)
-		if t.producer == a.anchor.producer && !t.again && distance(t.sequence, a.anchor.sequence) < 0 {
+		if t.producer == a.anchor.producer && !t.again && ahead(t.sequence, a.anchor.sequence) < 0 {
 			var exact bool
 			if exact, err = a.front(t); exact {
 				return err
@@ -366,7 +366,7 @@ func (a *aligner) numbered(producer producerKey, sequence int32) error {
 // jump counts the numbers between the producer's last record and its next one.
 func (a *aligner) jump(producer producerKey, sequence int32) {
 	next, known := a.next[producer]
-	if n := distance(sequence, next); known && n > 0 && !a.holed {
+	if n := ahead(sequence, next); known && n > 0 && !a.holed {
 		a.counts.jumped += n
 		a.counts.jumpedTo = a.target.runs[0].offset
 	}

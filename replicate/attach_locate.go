@@ -216,7 +216,7 @@ func (l *locator) beginningAt(x *sighting, s *attachSides) (beginning, error) {
 		b.anchor.below = append(b.anchor.below, x.record.offset)
 	}
 	if n := int64(first.run.sequence); b.whole && n > 0 {
-		return b, b.lacks(b.skipped-distance(b.anchor.sequence, 0), n,
+		return b, b.lacks(b.skipped-ahead(b.anchor.sequence, 0), n,
 			fmt.Sprintf("its log has its beginning, and target offset %d, the copier's first there, has the number %d", first.run.offset, n))
 	}
 	return b, nil

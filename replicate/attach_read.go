@@ -241,14 +241,6 @@ func (t *tools) readTarget(raw []byte, timestampsReplaced bool) (*targetBatch, e
 	if h.Count == 0 {
 		return b, nil
 	}
-	b.records = make([]readRecord, 0, h.Count)
-	err = t.each(raw, func(r *recordbatch.Record, timestamp int64) error {
-		if timestampsReplaced {
-			timestamp = 0
-		}
-		hash, _ := t.hash(r, timestamp)
-		b.records = append(b.records, readRecord{h.BaseOffset + int64(r.OffsetDelta), hash})
-		return nil
-	})
+	b.records, err = t.hashes(raw, h, timestampsReplaced)
 	return b, err
 }

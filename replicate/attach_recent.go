@@ -83,7 +83,7 @@ func (r *recentRecords) numbered(producer producerKey, sequence int32) *recentRe
 			i--
 			continue
 		}
-		back := int(distance(x.sequence, sequence))
+		back := int(ahead(x.sequence, sequence))
 		if back == 0 {
 			return x
 		}

@@ -38,16 +38,6 @@ func advance(sequence int32, n int64) int32 {
 	return recordbatch.IncrementSequence(sequence, int32(n&math.MaxInt32))
 }
 
-// distance returns how many records a sequence number is ahead of another;
-// negative if it is behind. Numbers go around (2^31-1 is followed by 0).
-func distance(sequence, other int32) int64 {
-	d := (int64(sequence) - int64(other)) & math.MaxInt32
-	if d >= 1<<30 {
-		d -= 1 << 31
-	}
-	return d
-}
-
 // A targetRun is one record of the target's log, or a run of offsets of which
 // no more than the place is known.
 type targetRun struct {
@@ -150,7 +140,7 @@ func (w *targetWindow) fill() error {
 		w.resolve(b)
 	}
 	w.take(b)
-	if next, known := w.expected[b.producer]; b.producer != stranger && (!known || distance(b.number(b.next), next) > 0) {
+	if next, known := w.expected[b.producer]; b.producer != stranger && (!known || ahead(b.number(b.next), next) > 0) {
 		w.expected[b.producer] = b.number(b.next)
 	}
 	return nil
@@ -176,7 +166,7 @@ func (w *targetWindow) close() {
 // of the same producer was not its.
 func (w *targetWindow) resolve(b *targetBatch) {
 	want, known := w.expected[b.producer]
-	room := distance(b.sequence, want) // of one that is not known, from 0 on
+	room := ahead(b.sequence, want) // of one that is not known, from 0 on
 	if room <= 0 || w.open == 0 {
 		if known && w.open > 0 && w.followed(b.producer) {
 			w.close()
@@ -241,7 +231,7 @@ func (w *targetWindow) place(b *targetBatch, end int64) {
 // used reports whether the number of an offset of b was used before.
 func (w *targetWindow) used(b *targetBatch, offset int64) bool {
 	next, known := w.expected[b.producer]
-	return known && distance(b.number(offset), next) < 0
+	return known && ahead(b.number(offset), next) < 0
 }
 
 // A sourceRecord is one record of the source, and what stands in front of it.

@@ -185,9 +185,9 @@ func (p *partition) keepCut(s stopped) {
 // cutBelow asks the source's leader where an epoch ended that is known to have
 // reached up to offset end. It returns where the log was cut and what to say of
 // it, and "" if it was not, as far as the leader knows; an error where it does
-// not answer. The place is -1 where the whole epoch is not in the leader's log. The question names the topic, not
-// its id: what is known of the topic is brought up to date before a cut is
-// told.
+// not answer. The place is -1 where the whole epoch is not in the leader's log.
+// The question names the topic, not its id: what is known of the topic is brought
+// up to date before a cut is told.
 func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string, err error) {
 	if epoch < 0 {
 		return 0, "", nil

@@ -272,16 +272,12 @@ func (a *adoption) flushNote(p *partition) error {
 }
 
 func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) error {
-	end := p.flow.ledger.End(p.pair.ID).Source
-	e := ledger.Entry{
-		Tile: ledger.Duplicate, Source: ledger.Range{Start: end, End: end},
-		Target: ledger.Range{Start: a.at, End: until}, Origin: origin, LeaderEpoch: -1,
-	}
-	if !p.enter(e) {
-		return errBooks
+	r := ledger.Range{Start: a.at, End: until}
+	if err := p.enterNote(ledger.Entry{Tile: ledger.Duplicate, Target: r, Origin: origin}); err != nil {
+		return err
 	}
 	p.flow.config.Logger.Warn("the target holds records twice; the books say where", "partition", p.source.String(),
-		"target_offset", a.at, "records", e.Target.Len(), "source_offset", origin.Start)
+		"target_offset", a.at, "records", r.Len(), "source_offset", origin.Start)
 	a.at = until
 	return nil
 }
@@ -301,8 +297,14 @@ func (p *partition) enterForeign(r ledger.Range, why string, calm bool) error {
 		p.sticky = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopForeignWriter, detail}
 		p.flow.bookStop(p.source, *p.sticky, retry{})
 	}
+	return p.enterNote(ledger.Entry{Tile: ledger.Foreign, Target: r, Reason: why})
+}
+
+// enterNote books a tile that advances the target book alone.
+func (p *partition) enterNote(e ledger.Entry) error {
 	end := p.flow.ledger.End(p.pair.ID).Source
-	if !p.enter(ledger.Entry{Tile: ledger.Foreign, Source: ledger.Range{Start: end, End: end}, Target: r, Reason: why, LeaderEpoch: -1}) {
+	e.Source, e.LeaderEpoch = ledger.Range{Start: end, End: end}, -1
+	if !p.enter(e) {
 		return errBooks
 	}
 	return nil

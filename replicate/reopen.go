@@ -65,7 +65,6 @@ func (p *partition) reopen(why string, b opening) {
 		p.halt(StopUnavailable, err.Error())
 		return
 	}
-	p.flow.clearStop(p.source) // what was found out about this one says nothing about the next
 	c.pair, _ = p.flow.ledger.Pair(id)
 	p.flow.learnOrder(p.source)
 	p.flow.config.Logger.Info("next generation begun", "partition", p.source.String(), "generation", c.pair.Generation, "because", why)

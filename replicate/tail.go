@@ -118,25 +118,27 @@ func (r *tailReader) read(raw []byte) (*readBatch, error) {
 	if !b.ours && (!r.hashAll || h.Control()) {
 		return b, nil
 	}
-	err = r.hash(b, raw)
+	t := r.p.flow.tools()
+	b.records, err = t.hashes(raw, h, r.p.asm.timestampsReplaced)
+	r.p.flow.giveBack(t)
 	if err != nil && !b.ours && recordbatch.CheckCRC(raw) == nil {
 		b.records, b.unreadable, err = nil, true, nil
 	}
 	return b, err
 }
 
-// hash takes the hashes of a batch's records.
-func (r *tailReader) hash(b *readBatch, raw []byte) error {
-	t := r.p.flow.tools()
-	defer r.p.flow.giveBack(t)
-	return t.each(raw, func(rec *recordbatch.Record, timestamp int64) error {
-		if r.p.asm.timestampsReplaced {
+// hashes returns offset and hash of each record of a batch; with an error, of
+// those before it.
+func (t *tools) hashes(raw []byte, h recordbatch.Header, timestampsReplaced bool) (records []readRecord, err error) {
+	err = t.each(raw, func(r *recordbatch.Record, timestamp int64) error {
+		if timestampsReplaced {
 			timestamp = 0
 		}
-		hash, _ := t.hash(rec, timestamp)
-		b.records = append(b.records, readRecord{b.base + int64(rec.OffsetDelta), hash})
+		hash, _ := t.hash(r, timestamp)
+		records = append(records, readRecord{h.BaseOffset + int64(r.OffsetDelta), hash})
 		return nil
 	})
+	return records, err
 }
 
 // claim finds out whether a batch is ours, and the number of its first record:

@@ -57,6 +57,16 @@ func ledgerPath(inv *invocation) (string, error) {
 	return path, checkNoDirectory(path)
 }
 
+// flagLedger returns the ledger that --ledger names, or the variable of that
+// flag.
+func flagLedger(inv *invocation) (string, error) {
+	path := inv.String("ledger")
+	if path == "" {
+		return "", usagef("no ledger given").withHint("name its file with --ledger FILE")
+	}
+	return path, nil
+}
+
 // checkNoDirectory refuses a directory in place of a ledger.
 func checkNoDirectory(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -39,7 +39,7 @@ func ledgerAcceptCommand() command {
 		flags: []cli.Flag{
 			ledgerFlag(),
 			// Neither from the environment: each use needs a decision of its own.
-			&cli.StringFlag{Name: "reason", Usage: "a `TEXT` of one line that is kept with the order"},
+			reasonFlag(),
 			&cli.IntFlag{Name: "generation", Usage: "the generation `N` of the partition that it is about (default the newest)"},
 		},
 		exits: orderExits(),
@@ -52,9 +52,9 @@ func runLedgerAccept(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	path := inv.String("ledger")
-	if path == "" {
-		return usagef("no ledger given").withHint("name its file with --ledger FILE")
+	path, err := flagLedger(inv)
+	if err != nil {
+		return err
 	}
 	report, err := giveAcceptance(ctx, path, request)
 	if err != nil {

@@ -92,9 +92,9 @@ func runOrder(ctx context.Context, inv *invocation, pause bool) error {
 	if err != nil {
 		return err
 	}
-	path := inv.String("ledger")
-	if path == "" {
-		return usagef("no ledger given").withHint("name its file with --ledger FILE")
+	path, err := flagLedger(inv)
+	if err != nil {
+		return err
 	}
 	answer, err := giveOrder(ctx, path, order)
 	if err != nil {

@@ -96,9 +96,9 @@ func runVerify(ctx context.Context, inv *invocation) error {
 }
 
 func verifyConfig(inv *invocation) (verify.Config, error) {
-	path := inv.String("ledger")
-	if path == "" {
-		return verify.Config{}, usagef("no ledger given").withHint("name its file with --ledger FILE")
+	path, err := flagLedger(inv)
+	if err != nil {
+		return verify.Config{}, err
 	}
 	source, err := givenCluster(inv, "source")
 	if err != nil {

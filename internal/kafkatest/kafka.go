@@ -299,6 +299,17 @@ func (k *Kafka) Leader(ctx context.Context, topic string, partition int32) (int,
 
 // WaitInSync returns when a partition has that many in-sync replicas.
 func (k *Kafka) WaitInSync(ctx context.Context, topic string, partition int32, replicas int) error {
+	return k.waitInSync(ctx, topic, partition, func(isr []int32) error {
+		if len(isr) < replicas {
+			return fmt.Errorf("%s:%d has fewer than %d in-sync replicas", topic, partition, replicas)
+		}
+		return nil
+	})
+}
+
+// waitInSync returns when a partition's in-sync replicas, none of one that is not
+// there, are as wanted.
+func (k *Kafka) waitInSync(ctx context.Context, topic string, partition int32, wanted func(isr []int32) error) error {
 	client, err := k.Client()
 	if err != nil {
 		return err
@@ -309,12 +320,13 @@ func (k *Kafka) WaitInSync(ctx context.Context, topic string, partition int32, r
 		if err != nil {
 			return err
 		}
+		var isr []int32
 		for _, p := range found.Partitions {
-			if p.Partition == partition && len(p.ISR) >= replicas {
-				return nil
+			if p.Partition == partition {
+				isr = p.ISR
 			}
 		}
-		return fmt.Errorf("%s:%d has fewer than %d in-sync replicas", topic, partition, replicas)
+		return wanted(isr)
 	})
 }
 

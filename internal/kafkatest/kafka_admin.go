@@ -199,21 +199,10 @@ func (k *Kafka) WaitLeader(ctx context.Context, topic string, partition int32, n
 
 // WaitInSyncAre returns when a partition's in-sync replicas are one node alone.
 func (k *Kafka) WaitInSyncAre(ctx context.Context, topic string, partition int32, node int) error {
-	client, err := k.Client()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return poll(ctx, 50*time.Millisecond, func() error {
-		found, err := topicMetadata(ctx, client, topic)
-		if err != nil {
-			return err
+	return k.waitInSync(ctx, topic, partition, func(isr []int32) error {
+		if len(isr) != 1 || int(isr[0]) != node {
+			return fmt.Errorf("node %d is not alone in sync of %s:%d", node, topic, partition)
 		}
-		for _, p := range found.Partitions {
-			if p.Partition == partition && len(p.ISR) == 1 && int(p.ISR[0]) == node {
-				return nil
-			}
-		}
-		return fmt.Errorf("node %d is not alone in sync of %s:%d", node, topic, partition)
+		return nil
 	})
 }
