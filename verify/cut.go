@@ -29,8 +29,8 @@ func (b *books) cutAt(later []ledger.Pair) (err error) {
 	if b.cut, err = b.ledger.CutOff(b.pair.ID); err != nil {
 		return err
 	}
-	if b.cut != nil && slices.ContainsFunc(later, b.overwrittenBy) {
-		b.overwritten = true
+	if b.cut != nil {
+		b.overwritten = slices.ContainsFunc(later, b.overwrittenBy)
 	} else if err := b.limitTo(later); err != nil || b.cut == nil {
 		return err
 	}
@@ -51,22 +51,19 @@ func (b *books) overwrittenBy(p ledger.Pair) bool {
 	return b.sameTopics(&p) && p.ScopeStart < b.cut.Source
 }
 
-// limitTo moves the cut down to where one of the later generations begins that are
-// of the same two logs; without a cut, the next one must go on where the target
-// book ends.
+// limitTo cuts books that the target holds to their end where the first of the
+// later generations begins on the source that are of the same two logs, if the next
+// one goes on where the target book ends.
 func (b *books) limitTo(later []ledger.Pair) error {
 	limit := b.end.Source
-	if b.cut != nil {
-		limit = b.cut.Source
-	}
 	for i := range later {
-		if !b.sameTopics(&later[i]) || i == 0 && b.cut == nil && later[i].TargetBase != b.end.Target {
+		if !b.sameTopics(&later[i]) || i == 0 && later[i].TargetBase != b.end.Target {
 			break
 		}
-		b.kept = b.kept || b.cut == nil
+		b.kept = true
 		limit = min(limit, later[i].ScopeStart)
 	}
-	if !b.kept && (b.cut == nil || limit == b.cut.Source) {
+	if !b.kept {
 		return nil
 	}
 	b.cut = &ledger.Cut{Source: limit, Target: b.end.Target}
