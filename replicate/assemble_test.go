@@ -166,6 +166,24 @@ func TestSmallBatchesAreJoinedAndLargeOnesPass(t *testing.T) {
 	}
 }
 
+// TestPositionIsTheBatchsEnd: what the cleaner left of a batch says where the
+// next one begins, not the last record in it; also where nothing follows it.
+func TestPositionIsTheBatchsEnd(t *testing.T) {
+	h, _ := recordbatch.Parse(batchOf(0, 1))
+	h.LastOffsetDelta = 9 // of ten records, the one of offset 3 is left
+	left := recordbatch.Record{OffsetDelta: 3, Value: []byte("v")}
+	compacted := h.Encode(nil, left.Encode(nil))
+	h.Count = 0
+	empty := h.Encode(nil, nil)
+	for name, batch := range map[string][]byte{"one record left": compacted, "none left": empty} {
+		a := newTestAssembler()
+		units, err := assembleAll(a, batch)
+		if err != nil || len(units) != 1 || units[0].entry.Source != (ledger.Range{Start: 0, End: 10}) || a.settled() != 10 {
+			t.Errorf("%s: %d units, position %d, %v; want one that ends at 10", name, len(units), a.settled(), err)
+		}
+	}
+}
+
 func TestLeaderEpochsAreNotMixed(t *testing.T) {
 	second := batchOf(3, 3)
 	binary.BigEndian.PutUint32(second[12:], 4)

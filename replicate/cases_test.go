@@ -548,6 +548,9 @@ func TestStopAndGoOn(t *testing.T) {
 	l.Close()
 	config.Once = true
 	mustComplete(t, pair, config)
+	if used := producers(t, config); len(used) != 1 {
+		t.Errorf("producers %v: the numbers of the first one did not go on", used)
+	}
 }
 
 // copyFile keeps a ledger as it is now.

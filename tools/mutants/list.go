@@ -31,7 +31,7 @@ func copying() []mutant {
 			"./replicate -run TestAbortedTransaction"},
 		{"the end of a batch is that of its last record", "replicate/assemble.go",
 			"	a.fill(j.unit, h.NextOffset())\n", "",
-			"./replicate -run TestCompactedTailOfTheLastBatch|TestCompactedBatch"},
+			"./replicate -run TestPositionIsTheBatchsEnd"},
 		{"read what is not committed", "replicate/fetch.go",
 			"	request.IsolationLevel = 1 // read_committed\n", "	request.IsolationLevel = 0\n",
 			"./replicate -run TestOpenTransactionAtTheEnd|TestAbortedTransaction"},
