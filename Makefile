@@ -8,7 +8,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim mutants bench
+.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim campaign mutants bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -52,6 +52,12 @@ golden: ## write the golden files anew
 sim: ## play SEEDS simulated histories, from the one of seed FIRST on, and list those that fail
 	@mkdir -p bin; APOGRAPH_SIM_SEEDS=$(SEEDS) APOGRAPH_SIM_FIRST=$(FIRST) $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' ./fuzz > bin/sim.log 2>&1; code=$$?; \
 	if test $(SEEDS) = 1; then cat bin/sim.log; else sed -n 's/.*--- FAIL: TestSimulation\/seed=\([0-9]*\).*/failed: make sim FIRST=\1 SEEDS=1/p' bin/sim.log; tail -n 1 bin/sim.log; fi; exit $$code
+
+KILLS   ?= 500
+FAULTS  ?= 5000
+
+campaign: ## KILLS kills of the real binary on fake clusters, among FAULTS faults, and what came of it
+	APOGRAPH_CAMPAIGN_KILLS=$(KILLS) APOGRAPH_CAMPAIGN_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run 'TestCampaign$$' ./cmd/apograph
 
 mutants: ## put one deliberate bug after the other into a copy, and see the tests notice
 	cd tools && $(GO) run ./mutants

@@ -7,6 +7,7 @@ import (
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
+	"apograph/replicate"
 )
 
 // A simArchive is everything that one source partition ever held, as the source
@@ -20,6 +21,11 @@ type simArchive struct {
 	// Offsets that were removed when the books did not reach them, by what the
 	// books may say of them in place of their fate.
 	lost, compacted, before []simRemoval
+
+	// forgotten is up to where offsets were removed after the log had been cut
+	// and before the books knew: nobody can tell any more that they held something
+	// else once.
+	forgotten int64
 
 	cleaned bool
 }
@@ -210,8 +216,21 @@ func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
 	if p.partition < t.old && w.untouched(p) {
 		a.before = append(a.before, gone)
 	}
+	if len(a.eras) > 1 && !w.knowsOfCut(p) {
+		a.forgotten = to
+	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))
 	w.say("%v: [%d, %d) deleted, copied to %d", p, start, to, gone.Start)
+}
+
+// knowsOfCut reports whether the ledger says that a partition's source was cut.
+func (w *simWorld) knowsOfCut(p simPartition) (knows bool) {
+	w.withBook(func(l *ledger.Ledger) {
+		knows = slices.ContainsFunc(l.Stops(), func(s ledger.Stop) bool {
+			return s.SourceTopic == p.topic && s.Partition == p.partition && s.Reason == string(replicate.StopSourceTruncated)
+		})
+	})
+	return knows
 }
 
 func (w *simWorld) clean(rng *rand.Rand) {

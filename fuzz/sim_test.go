@@ -44,13 +44,22 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simRegressions are histories that once showed a fault of the product. They are
-// always played.
+// simRegressions are histories that once showed a fault of the product, or of
+// what stands for clusters and people here. They are always played.
 func simRegressions() []simRegression {
 	return []simRegression{
 		{125, everySource, "a source that was proven to be cut went on when the proof was deleted"},
 		{305, sourceCut, "a source that was proven to be cut went on when its leader could not be asked"},
 		{235, targetCut, "partitions added to a topic without a book began at their log start"},
+		{1093, sourceRecreated, "a fetch session that remembered a deleted topic was asked without a pause"},
+		{1253, sourceRecreated, "the same, in two sessions"},
+		{1509, sourceRecreated, "the same"},
+		{1089, sourceCut, "a log that was cut to nothing began again at leader epoch 0: the leader did not know the position"},
+		{1313, sourceCut, "the same: the cut was not noticed"},
+		{2161, sourceCut, "the same"},
+		{1329, sourceCut, "a log was cut, and its start moved beyond the cut, before there was anybody to notice"},
+		{1921, sourceCut, "the cleaner left an empty batch of a transaction without its marker: it stayed open for ever"},
+		{1997, everySource, "the same"},
 	}
 }
 

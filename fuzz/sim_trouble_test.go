@@ -178,7 +178,7 @@ func (w *simWorld) recreateSource(rng *rand.Rand) {
 	for p := range t.partitions {
 		a := w.archived(simPartition{t.name, p})
 		a.eras = append(a.eras, newSimEra(w.sourceID(t.name)))
-		a.lost, a.compacted, a.before, a.cleaned = nil, nil, nil, false
+		a.lost, a.compacted, a.before, a.forgotten, a.cleaned = nil, nil, nil, 0, false
 	}
 	if t.old = 0; !w.hasLooked() {
 		t.old = t.partitions
@@ -268,10 +268,16 @@ func (w *simWorld) dieLate(rng *rand.Rand) {
 	w.say("%d requests arrive late", h.Hits())
 }
 
-// writeForeign writes to the target as nobody should.
+// writeForeign writes to the target as nobody should, to a partition that has a
+// book. Where there is none, a person would have to name the topic in --append,
+// and the fake brokers cannot search by time in a bubble, as that takes: they
+// would read zstd with the library's decoder, see [kafkatest.Decompressor].
 func (w *simWorld) writeForeign(rng *rand.Rand) {
 	p, ok := w.aPartition(rng)
 	if !ok {
+		return
+	}
+	if _, _, ok := w.open(p); !ok {
 		return
 	}
 	writer, err := w.pair.Target.Producer(kafkatest.None)

@@ -9,6 +9,7 @@ import (
 
 	"apograph/internal/canon"
 	"apograph/internal/connect"
+	"apograph/ledger"
 )
 
 const (
@@ -18,9 +19,13 @@ const (
 
 // refuseAppend refuses to append to a topic whose records are copies of the
 // source's: they would be there twice. It looks at the first and last records
-// of each target partition and searches them on the source by time.
-func (f *Flow) refuseAppend(t *topic) error {
+// of each target partition that has no book, and searches them on the source by
+// time. What stands where there is a book is known.
+func (f *Flow) refuseAppend(t *topic, books map[topicPartition]ledger.Pair) error {
 	for i := range min(len(t.source.leaders), len(t.destination.leaders)) {
+		if _, ok := books[topicPartition{t.name, int32(i)}]; ok {
+			continue
+		}
 		tp := topicPartition{t.target, int32(i)}
 		equal, err := f.holdsCopies(tp, topicPartition{t.name, int32(i)})
 		if err != nil {

@@ -455,6 +455,33 @@ func TestAppendBehindCopiesIsRefused(t *testing.T) {
 	}
 }
 
+// TestAppendBesideBooks: what the flow itself has copied is no reason to refuse
+// that it appends to a partition of the same topic in which there were strangers.
+func TestAppendBesideBooks(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 5)...)
+	config := configFor(t, pair, "t")
+	mustComplete(t, pair, config)
+	for _, c := range []*kafkatest.Cluster{pair.Source, pair.Target} {
+		mustGrow(t, c, "t", 2)
+	}
+	mustAppend(t, pair.Target.Bootstrap, &kgo.Record{Topic: "t", Partition: 1, Value: []byte("a stranger")})
+	mustAppend(t, pair.Source.Bootstrap, &kgo.Record{Topic: "t", Partition: 1, Value: []byte("x")})
+	for _, s := range mustRun(t, config).Stopped {
+		if s.Reason != replicate.StopTargetNotEmpty {
+			t.Errorf("stopped: %+v, want target_not_empty", s)
+		}
+	}
+	config.Append = []string{"t"}
+	got := mustRun(t, config)
+	if !got.Complete || len(got.Stopped) > 0 {
+		t.Errorf("not complete: %+v", got)
+	}
+	wantTiles(t, got, map[ledger.Tile]int64{ledger.Copied: 1})
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
 func TestTargetTopicOfAnExistingFlowStopsAlone(t *testing.T) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)

@@ -236,7 +236,8 @@ func (s *source) sessionAnswer(x *session, response *kmsg.FetchResponse) int64 {
 		t := &response.Topics[i]
 		for j := range t.Partitions {
 			p := x.index[nameIn(t, t.Partitions[j].Partition)]
-			if p == nil {
+			if p == nil { // the broker has not forgotten it, and answers without waiting as long as it has not
+				x.epoch = 0
 				continue
 			}
 			if a := x.members[p]; p.fetch.era == a.era {

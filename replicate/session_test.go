@@ -162,6 +162,29 @@ func TestAnswerAboutAnotherTopicOfTheNameIsDropped(t *testing.T) {
 	}
 }
 
+// TestSessionThatRemembersWhoHasLeftBeginsAnew: a broker that goes on to answer
+// about a partition that is no member, with an error and so at once, is asked
+// for a new session.
+func TestSessionThatRemembersWhoHasLeftBeginsAnew(t *testing.T) {
+	for _, tt := range []struct {
+		id    ledger.TopicID
+		epoch int32
+	}{{ledger.TopicID{1}, 2}, {ledger.TopicID{2}, 0}} {
+		s, l, parts := sessionOf(1)
+		s.tailBudget = newBudget(1 << 30)
+		parts[0].flow, parts[0].running = &Flow{}, true // nobody handles what it is told
+		s.add(parts)
+		s.start(parts[0], 10, -1, false)
+		s.sessionRequest(l)
+		s.sessionAnswer(l.session, answerOf(ledger.TopicID{1}, ""))
+		s.sessionAnswer(l.session, answerOf(tt.id, ""))
+		r, ok := s.sessionRequest(l)
+		if !ok || r.SessionEpoch != tt.epoch || len(r.Topics) != 1 {
+			t.Errorf("after an answer about topic %v: request %+v, %v, want t-0 and session epoch %d", tt.id, r, ok, tt.epoch)
+		}
+	}
+}
+
 // TestBothTopicsOfANameAreAskedForApart: a partition of the topic that is gone
 // is not asked for under the id of the one that took its name.
 func TestBothTopicsOfANameAreAskedForApart(t *testing.T) {

@@ -147,7 +147,7 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 		case len(held) == 0:
 		case slices.Contains(f.config.Append, t.name):
 			var refused *RefusedError
-			err := f.refuseAppend(t)
+			err := f.refuseAppend(t, books)
 			switch {
 			case err != nil && f.reader == nil:
 				return err

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -227,19 +225,6 @@ func (c *campaign) loseLeader(k *kafkatest.Kafka, i int64) error {
 	return back(leader)
 }
 
-func fromEnvironment(t *testing.T, name string, otherwise int64) int64 {
-	t.Helper()
-	value, ok := os.LookupEnv(name)
-	if !ok {
-		return otherwise
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // prove compares both clusters, as they are when everything has come to rest.
 func (c *campaign) prove(written *atomic.Int64) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Minute)
@@ -289,6 +274,12 @@ func (c *campaign) compare(ctx context.Context) (records, lost, doubled, named i
 		}
 	}
 	return records, lost, doubled, named
+}
+
+// export returns a book of the flow.
+func (f *realFlow) export(t *testing.T, book string) []bookLine {
+	t.Helper()
+	return bookOf(t, f.must(t, 0, "ledger", "export", f.ledger, "--book", book))
 }
 
 // must runs apograph and returns its standard output.

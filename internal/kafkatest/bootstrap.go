@@ -161,10 +161,14 @@ func topicMetadata(ctx context.Context, client *kgo.Client, topic string) (kmsg.
 func poll(ctx context.Context, every time.Duration, done func() error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var missing error
 	for {
-		missing := done()
-		if missing == nil {
+		now := done()
+		if now == nil {
 			return nil
+		}
+		if missing == nil || ctx.Err() == nil { // what fails at the end fails because of it
+			missing = now
 		}
 		select {
 		case <-ctx.Done():

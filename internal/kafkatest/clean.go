@@ -25,7 +25,9 @@ type Cleaner struct {
 //   - of the records with one key only the newest committed one stays, also a
 //     tombstone until its horizon; records without a key go;
 //   - records of aborted transactions go; markers stay, and get a delete horizon
-//     once their transaction has no records left;
+//     once their transaction has no batches left, not even empty ones
+//     (CleanedTransactionMetadata): without it those would be taken for an open
+//     transaction;
 //   - a batch that loses records keeps base offset, last offset delta, codec and
 //     producer fields; with a tombstone inside, its base timestamp becomes the
 //     delete horizon and the bit 0x40 is set (KIP-534);
@@ -75,7 +77,7 @@ type cleaned struct {
 	Batch
 	raw     []byte
 	aborted bool
-	empty   bool // a marker whose transaction has no record left
+	empty   bool // a marker whose transaction has no batch left
 }
 
 // survey finds out what is aborted, what is newest, and which markers end
@@ -116,12 +118,10 @@ func (c *cleaning) survey() {
 
 func (c *cleaning) endTransaction(marker *cleaned, data []*cleaned) {
 	commit := len(marker.Records) > 0 && isCommit(marker.Records[0].Key)
-	records := 0
 	for _, b := range data {
 		b.aborted = !commit
-		records += len(b.Records)
 	}
-	marker.empty = !commit || records == 0
+	marker.empty = len(data) == 0
 }
 
 func isCommit(key []byte) bool { return len(key) >= 4 && key[2] == 0 && key[3] == 1 }

@@ -134,6 +134,22 @@ func TestEmptiedLogKeepsItsOffsets(t *testing.T) {
 	equal(t, "records", values(records), []string{"4=r0", "5=r1"})
 }
 
+// TestEpochsOutliveAnEmptyLog: kfake alone begins again at leader epoch 0 where
+// a log has been cut to nothing.
+func TestEpochsOutliveAnEmptyLog(t *testing.T) {
+	pair := diskPair(t)
+	ctx := testContext(t)
+	must(t, pair.Source.CreateTopic(ctx, "a", 1, nil))
+	must(t, pair.Source.Append(ctx, kafkatest.None, numbered("a", 4)...))
+	must(t, pair.Source.LoseTail("a", 0, 0))
+	for range 3 {
+		must(t, pair.Source.Restart())
+		if epoch := pair.Source.Fake().PartitionInfo("a", 0).Epoch; epoch != 2 {
+			t.Errorf("leader epoch %d, want 2", epoch)
+		}
+	}
+}
+
 // TestEpochOfEmptiedLogEndsWhereItDid: kfake alone says that it ends at 0.
 func TestEpochOfEmptiedLogEndsWhereItDid(t *testing.T) {
 	pair := kafkatest.NewPair(t, kafkatest.Options{})

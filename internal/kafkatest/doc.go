@@ -43,8 +43,8 @@
 //     brokers know it at once.
 //   - Fetch ignores LastFetchedEpoch; brokers answer with the diverging epoch when
 //     their log has been cut below what the client has fetched (KIP-595).
-//   - A partition whose records are all deleted begins again at offset 0 after a
-//     restart with DataDir. [Cluster.Start] keeps its offsets.
+//   - A partition whose records are all deleted or cut off begins again at offset 0
+//     and leader epoch 0 after a restart with DataDir. [Cluster.Start] keeps both.
 //   - Fetch sessions outlive a restart with DataDir, without the ids of their
 //     topics; brokers forget them. [Cluster.Start] drops them.
 //   - Leaders are chosen at random, unseeded. [Cluster.CreateTopic] spreads them in
@@ -75,6 +75,8 @@
 //   - From Kafka 4.5 on (KAFKA-15591) a partition that was never written takes only
 //     sequence 0 from an unknown producer. kfake does so now, released brokers do
 //     not.
+//   - A fetch session cannot be told to forget a partition, by id, whose topic has
+//     been deleted: each answer names it again, with an error, and so does not wait.
 //   - WriteTxnMarkers does not check epochs. DescribeProducers lists open
 //     transactions only.
 //   - CreateTopics takes any setting, known or not, and most have no effect:

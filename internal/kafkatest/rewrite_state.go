@@ -78,7 +78,8 @@ func (s *partSnapshot) take(l *Log, heads []batchHead) (open map[int64]int64) {
 // keepEmptyLogs lets partitions whose records have all been deleted keep their
 // offsets over a restart: kfake ignores the snapshot of a partition that has no
 // segment file, or one that the snapshot does not name, and would begin again at
-// offset 0. What was made here it forgets to name when it stops.
+// offset 0 and leader epoch 0. What was made here it forgets to name when it
+// stops.
 func keepEmptyLogs(dataDir string) error {
 	dirs, err := filepath.Glob(filepath.Join(dataDir, "partitions", "*"))
 	if err != nil {
@@ -90,10 +91,10 @@ func keepEmptyLogs(dataDir string) error {
 			return err
 		}
 		s, err := readSnapshot(dir)
-		if err != nil || holdsData(dir, bases) || s.HighWatermark == 0 {
+		if err != nil || holdsData(dir, bases) || s.HighWatermark == 0 && s.Epoch == 0 {
 			continue // nothing to keep; a missing snapshot is kfake's to handle
 		}
-		if err := writeSegment(dir, &Log{Start: s.LogStartOffset, End: s.HighWatermark}, nil, nil, &s); err != nil {
+		if err := writeSegment(dir, &Log{Start: s.LogStartOffset, End: s.HighWatermark, LeaderEpoch: s.Epoch}, nil, nil, &s); err != nil {
 			return err
 		}
 		if err := writeJSON(filepath.Join(dir, "snapshot.json"), s); err != nil {

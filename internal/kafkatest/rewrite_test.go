@@ -244,19 +244,25 @@ func TestCleaner(t *testing.T) {
 		"0+3 lz4 attrs 0x0 base 1000: 3=3@1000",
 		"4+1 none attrs 0x40 base 1060000: 5=@77",
 		"10+1 none attrs 0x10 base -1:",
-		"12+0 none attrs 0x70 base 1060000: 12=\x00\x00\x00\x00\x00\x00@500",
+		"12+0 none attrs 0x30 base 500: 12=\x00\x00\x00\x00\x00\x00@500",
 		"13+0 none attrs 0x0 base -1:",
 		"15+1 none attrs 0x0 base 1000: 15=15@1000 16=16@1000",
 		"17+0 none attrs 0x0 base 1000: 17=17@1000",
 	})
 
-	// Later the tombstone and the marker go; the batch at 10 is still the newest
-	// of its producer.
-	cleaner.Now = now.Add(time.Hour)
-	clean, err = cleaner.Clean(clean)
-	must(t, err)
-	if len(clean) != 5 {
-		t.Errorf("%d batches after the horizon, want 5", len(clean))
+	// Later the tombstone goes. The batch at 10 is still the newest of its
+	// producer, so that its marker stays. Once that batch is gone, the marker gets
+	// a horizon of its own.
+	for _, step := range []struct {
+		without int // batches that are gone for another reason
+		want    int // batches
+	}{{0, 6}, {2, 5}, {0, 4}} {
+		cleaner.Now = cleaner.Now.Add(time.Hour)
+		clean, err = cleaner.Clean(append(clean[:1:1], clean[max(step.without, 1):]...))
+		must(t, err)
+		if len(clean) != step.want {
+			t.Errorf("at %v: %d batches, want %d", cleaner.Now, len(clean), step.want)
+		}
 	}
 	cleanedClusterAgrees(t, raw)
 }
