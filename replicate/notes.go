@@ -327,6 +327,16 @@ func (p *partition) haltForeign() bool {
 	return true
 }
 
+// haltFenced stops the partition if somebody else runs under its producer id, and
+// nobody has said to go on. It reports whether it did.
+func (p *partition) haltFenced() bool {
+	if p.fenced == nil {
+		return false
+	}
+	p.haltAt(p.fenced.offset, p.fenced.reason, p.fenced.detail)
+	return true
+}
+
 // A firstCopy says of which records the next so many of a batch are the second
 // copy: those of a source range, or orphans, whose range is empty.
 type firstCopy struct {

@@ -287,7 +287,7 @@ func (f *Flow) newPartition(c *candidate) *partition {
 	state := f.ledger.State(c.pair.ID)
 	p := &partition{
 		flow: f, topic: c.topic, pair: c.pair, source: c.source(), target: c.target(),
-		producer: c.pair.Producer, counts: c.counts, end: -1, first: c.bounds, logEnd: c.logEnd, doom: c.stop,
+		producer: c.pair.Producer, renew: c.pair.Producer.ID == noProducer, counts: c.counts, end: -1, first: c.bounds, logEnd: c.logEnd, doom: c.stop,
 	}
 	if f.config.Once && c.bounds != nil {
 		p.end = c.bounds.highWatermark

@@ -59,6 +59,7 @@ type partition struct {
 	stop     stopped
 	retry    retry    // of a stopped partition
 	sticky   *stopped // foreign records that nobody tolerates yet
+	fenced   *stopped // somebody else runs under our producer id, and nobody has said to go on
 	waiting  *Waiting // an open transaction keeps records back
 	counts   counts
 	doom     *stopped // known before it begins: it stops at once
@@ -160,7 +161,7 @@ func (p *partition) handle(e event) {
 	switch {
 	case e.begin:
 		if e.resumed {
-			p.sticky = nil
+			p.sticky, p.fenced = nil, nil
 		}
 		p.begin()
 	case e.traits != nil:
@@ -439,7 +440,8 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 	case StopTargetLostRecords:
 		p.suspect = true
 	case StopFenced:
-		p.renew = true // whatever is on the target is read first
+		p.fenced = &stopped{offset, reason, detail}
+		p.renew = true // once a person says to go on
 	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)

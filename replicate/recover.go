@@ -49,7 +49,7 @@ func (p *partition) begin() {
 		}
 		p.flow.saw(p, *p.first)
 	}
-	if p.haltForeign() || p.cut() {
+	if p.haltForeign() || p.haltFenced() || p.cut() {
 		return
 	}
 	logEnd, ok := p.knownEnd()
