@@ -70,12 +70,10 @@ func (p *partition) beginAnew(why string) {
 // (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing. What was
 // proven once holds, until a person accepts it.
 func (p *partition) cut() bool {
-	if l := p.flow.ledger; l.Committed(p.pair.ID) != l.End(p.pair.ID) {
-		if err := l.Commit(); err != nil { // only what is committed can be read
-			_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
-			p.phase = phaseStopped
-			return true
-		}
+	if err := p.commitBooks(p.pair.ID); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
+		p.phase = phaseStopped
+		return true
 	}
 	epoch, end := p.newestEpoch()
 	at, detail, err := p.flow.cutBelow(p, epoch, end)

@@ -68,12 +68,12 @@ type partition struct {
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
 	renew    bool  // a producer id must be taken before anything is sent
-	suspect  bool  // the target was seen to have lost records
 	replaced bool  // by a partition of the next generation
 	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
 
-	caughtTarget bool // the books were at the target's end in this run: what came behind it since, a dead copier did not write
+	comparedAt   int32 // leader epoch of the target under which the books' end was compared last
+	caughtTarget bool  // the books were at the target's end in this run: what came behind it since, a dead copier did not write
 
 	copied, bytes    atomic.Int64 // for progress
 	position, stable atomic.Int64 // end of the source book, and last seen last stable offset
@@ -250,6 +250,9 @@ func (p *partition) advance() {
 		}
 		if p.phase != phaseCopy || p.flow.draining() {
 			return // what is in flight is still waited for
+		}
+		if p.win.flying == 0 && p.ledAnew() && !p.endHolds() {
+			continue
 		}
 		if u := p.win.next(); u != nil {
 			p.send(u)
@@ -437,8 +440,6 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 	switch reason {
 	case StopForeignWriter:
 		p.sticky = &stopped{offset, reason, detail}
-	case StopTargetLostRecords:
-		p.suspect = true
 	case StopFenced:
 		p.fenced = &stopped{offset, reason, detail}
 		p.renew = true // once a person says to go on

@@ -208,9 +208,11 @@ func (p *partition) bookTail() (b opening, ok bool) {
 		return b, false
 	case logEnd < end.Target:
 		return p.cutTail(logEnd)
+	case !p.endHolds():
+		return b, false
 	case logEnd == end.Target:
 		return b, true
-	case !p.endHolds() || !p.bookWithoutSource(end, logEnd):
+	case !p.bookWithoutSource(end, logEnd):
 		return b, false
 	}
 	b.base = p.flow.ledger.End(p.pair.ID).Target

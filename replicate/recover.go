@@ -59,7 +59,7 @@ func (p *partition) begin() {
 	case logEnd < end.Target:
 		p.lostRecords(logEnd)
 		return
-	case (p.suspect || logEnd > end.Target) && !p.endHolds():
+	case !p.endHolds():
 		return
 	case logEnd > end.Target:
 		if !p.adoptFrom(end, logEnd) {

@@ -55,6 +55,7 @@ type view struct {
 	waiting  bool
 	rests    bool  // nothing is on its way to the target
 	target   int64 // where it should end then
+	epoch    int32 // leader epoch of the target under which what stands there was compared
 }
 
 // publish shows the partition's state.
@@ -64,7 +65,7 @@ func (p *partition) publish() {
 		v.waiting = p.asm.settled() >= b.lastStable && b.lastStable < b.highWatermark
 	}
 	if v.rests = p.rests(); v.rests {
-		v.target = p.win.target
+		v.target, v.epoch = p.win.target, p.comparedAt
 	}
 	p.deadline.Store(p.expiry())
 	p.mayBeHollow.Store(p.hollow && (p.asm.compactPolicy || p.asm.compactSeen))
@@ -234,7 +235,6 @@ func (p *partition) recall() {
 		}
 		p.keepCut(stopped{at, StopSourceTruncated, detail})
 	}
-	p.suspect = s.Holds(ledger.TargetLostRecords)
 	if s.Holds(ledger.Fenced) {
 		detail := "the target took nothing more under the pair's producer id, as was found before"
 		if s.Reason == ledger.Fenced {
