@@ -243,16 +243,22 @@ func checkSkip(l *ledger.Ledger, o ledger.Order) error {
 // partition that stopped because of it, and to no other: what changes later is
 // not accepted by it.
 //
-// Foreign records stay tolerated until a plain order to resume says otherwise.
+// Foreign records stay tolerated until a plain order to resume says otherwise. What
+// a partition was told to accept stays accepted if foreign records stopped it on the
+// way there: to resume is to go on with it.
 func (f *Flow) carryOut(o ledger.Order) error {
-	tolerated := map[int32]bool{}
+	standing, plain := map[int32]ledger.Order{}, plainResume(o)
 	for _, old := range f.ledger.Orders() {
-		if old.SourceTopic == o.SourceTopic && old.TolerateForeign && !plainResume(o) {
-			tolerated[old.Partition] = true
+		if old.SourceTopic == o.SourceTopic {
+			standing[old.Partition] = old
 		}
 	}
 	set := func(o ledger.Order) error {
-		o.TolerateForeign = o.TolerateForeign || tolerated[o.Partition]
+		old := standing[o.Partition]
+		o.TolerateForeign = o.TolerateForeign || old.TolerateForeign && !plain
+		if s, ok := f.ledger.Stop(o.SourceTopic, o.Partition); plain && ok && s.Reason == ledger.ForeignWriter {
+			o.AcceptRecreated, o.AcceptTruncated, o.Recopy = old.AcceptRecreated, old.AcceptTruncated, old.Recopy
+		}
 		return f.setOrder(o)
 	}
 	if o.Partition != allPartitions {

@@ -270,7 +270,11 @@ func (p *partition) advance() {
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
 		if u.note {
-			if p.enterForeign(u.entry.Target, "", false) != nil {
+			why := ""
+			if u.generation > 0 {
+				why = sentBefore(u.generation)
+			}
+			if p.enterForeign(u.entry.Target, why, why != "") != nil {
 				return false
 			}
 			continue

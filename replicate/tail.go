@@ -202,14 +202,16 @@ func (p *partition) readTail(from, end int64) ([]tailBatch, error) {
 			return tail, err
 		}
 		t := tailBatch{base: b.base, records: b.next - b.base, ours: b.ours}
-		if b.ours {
+		if !b.ours {
+			t.generation = p.generationOf(b)
+		} else {
 			t.sequence = p.producer.Next(b.number)
 			t.records = int64(len(b.records))
 			for _, r := range b.records {
 				t.digest = t.digest.Add(r.hash)
 			}
 		}
-		if n := len(tail) - 1; n >= 0 && !t.ours && !tail[n].ours && tail[n].base+tail[n].records == t.base {
+		if n := len(tail) - 1; n >= 0 && !t.ours && !tail[n].ours && tail[n].generation == t.generation && tail[n].base+tail[n].records == t.base {
 			tail[n].records += t.records
 			continue
 		}
