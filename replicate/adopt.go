@@ -41,7 +41,7 @@ type adoption struct {
 	fresh     bool // the target's end was not reached yet in this run: what follows in step is adopted, whoever wrote it
 	cutKnown  bool // a person accepts that the source was cut
 	holeKnown bool // a person accepts that what is gone cannot be told
-	closing   bool // the generation ends with it, by a person's word: nothing stops that
+	closing   bool // the generation ends with it: from the first record of others on, all is the next one's
 }
 
 // What a step of an adoption ends with.

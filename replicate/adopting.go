@@ -72,11 +72,13 @@ func (p *partition) adopted() {
 	}
 }
 
-// endHolds reports whether the record in front of the books' end stands on the
-// target as the books know it, as far as it is still there. If it does not the
-// target's log was cut and written again: the partition has stopped then, or it
-// waits for an answer.
+// endHolds reports whether the last record of ours in the books stands on the
+// target as they know it, as far as it is still there. If it does not the target's
+// log was cut and written again, whatever its end: the partition has stopped then,
+// or it waits for an answer. It holds until the partition has another leader there,
+// since only with one can a log be cut (KIP-101).
 func (p *partition) endHolds() bool {
+	leader, _ := p.flow.target.leader(p.target)
 	detail, err := p.compareEnd(&p.pair, p.flow.ledger.End(p.pair.ID))
 	switch {
 	case err != nil:
@@ -90,33 +92,69 @@ func (p *partition) endHolds() bool {
 		p.halt(StopTargetLostRecords, detail)
 		return false
 	}
-	p.suspect = false
+	p.comparedAt = leader.epoch
 	return true
+}
+
+// ledAnew reports whether the target partition has another leader than when the
+// books' end was compared.
+func (p *partition) ledAnew() bool {
+	leader, _ := p.flow.target.leader(p.target)
+	return leader.node >= 0 && leader.epoch != p.comparedAt
+}
+
+// notesBack is how many entries that are not of ours are looked behind for the last
+// one that is.
+const notesBack = 64
+
+// lastOfOurs returns the last entry of ours that begins below a target offset, and
+// where it, or what is below of it, ends; -1 if there is none near.
+func (p *partition) lastOfOurs(pair *ledger.Pair, below int64) (e ledger.Entry, end int64, err error) {
+	end = below
+	for n := 0; n < notesBack && end > pair.TargetBase && err == nil; n++ {
+		e, err = p.flow.ledger.FindTarget(pair.ID, end-1)
+		if e.Tile == ledger.Copied || e.Tile == ledger.Orphan {
+			return e, end, err
+		}
+		end = e.Target.Start
+	}
+	return e, -1, err
+}
+
+// commitBooks makes the books of a pair readable to their end: only what is
+// committed can be read.
+func (p *partition) commitBooks(id ledger.PairID) error {
+	if l := p.flow.ledger; l.Committed(id) != l.End(id) {
+		return l.Commit()
+	}
+	return nil
 }
 
 // compareEnd says what is wrong with the target's log in front of a place in the
 // books of the partition's pair, or of an earlier one, which has the last record
-// of ours there: "" if nothing is. A batch that is ours by its sequence number is
+// of ours there, or in front of it: "" if nothing is. A batch that is ours by its sequence number is
 // what the books say; else the content of their last entry is compared.
 func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail string, err error) {
-	if at.Target <= pair.TargetBase {
-		return "", nil
-	}
-	if err := p.flow.ledger.Commit(); err != nil {
+	if err := p.commitBooks(pair.ID); err != nil {
 		return "", p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
 	}
-	e, err := p.flow.ledger.FindTarget(pair.ID, at.Target-1)
+	e, end, err := p.lastOfOurs(pair, at.Target)
 	if err != nil {
 		return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
 	}
-	b, err := p.tailOf(pair.ID, at.Target-1, at.Target).batch()
-	switch {
-	case err != nil || b == nil || b.base >= at.Target || e.Tile != ledger.Copied && e.Tile != ledger.Orphan:
-		return "", err
-	case b.ours && b.number+at.Target-b.base == at.Appended:
+	if end < 0 {
 		return "", nil
 	}
-	detail = fmt.Sprintf("the target's log was cut below the books, and written again: offset %d does not hold what the books say", at.Target-1)
+	reader := p.tailOf(pair.ID, end-1, end)
+	reader.headers = true
+	b, err := reader.batch()
+	switch {
+	case err != nil || b == nil || b.base >= end:
+		return "", err
+	case b.ours && b.number+end-b.base == at.Appended:
+		return "", nil
+	}
+	detail = fmt.Sprintf("the target's log was cut below the books, and written again: offset %d does not hold what the books say", end-1)
 	if b.ours || e.Tile != ledger.Copied || e.Target.End > at.Target {
 		return detail, nil
 	}
@@ -130,7 +168,7 @@ func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail st
 // holdsEntry reports whether the target's records are those of a copied entry.
 func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 	reader := p.newTail(e.Target.Start, e.Target.End)
-	reader.hashAll = true
+	reader.hashAll, reader.stamped = true, e.TimestampsReplaced
 	var digest ledger.Digest
 	for at := e.Target.Start; ; {
 		b, err := reader.batch()

@@ -99,9 +99,19 @@ func (f *Flow) samples(tp topicPartition) ([]*kgo.Record, error) {
 
 // readSome reads up to n records of a partition from an offset on, as long as
 // they lie below end.
-func readSome(ctx context.Context, c connect.Cluster, tp topicPartition, from, end int64, n int) ([]*kgo.Record, error) {
+func readSome(ctx context.Context, c connect.Cluster, tp topicPartition, from, end int64, n int) (records []*kgo.Record, err error) {
+	err = eachCommitted(ctx, c, tp, from, end, func(r *kgo.Record) bool {
+		records = append(records, r)
+		return len(records) < n
+	})
+	return records, err
+}
+
+// eachCommitted calls f with the committed records of a partition from an offset on,
+// until it returns false, or all below end were read.
+func eachCommitted(ctx context.Context, c connect.Cluster, tp topicPartition, from, end int64, f func(*kgo.Record) bool) error {
 	if from >= end {
-		return nil, nil
+		return nil
 	}
 	client, err := c.Client(
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -109,28 +119,27 @@ func readSome(ctx context.Context, c connect.Cluster, tp topicPartition, from, e
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{tp.topic: {tp.partition: kgo.NewOffset().At(from)}}),
 	)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var records []*kgo.Record
-	for next := from; next < end && len(records) < n; {
+	for next, more := from, true; more && next < end; {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return records, nil // nothing more within the time: an open transaction, or holes at the end
+			return nil // nothing more within the time: an open transaction, or holes at the end
 		}
 		if err := fetches.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			next = r.Offset + 1
-			if !r.Attrs.IsControl() && len(records) < n {
-				records = append(records, r)
+			if more && !r.Attrs.IsControl() {
+				more = f(r)
 			}
 		})
 	}
-	return records, nil
+	return nil
 }
 
 // hashWithoutTime hashes a record's key, value and headers: a copy may carry

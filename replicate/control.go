@@ -74,7 +74,7 @@ func (f *Flow) Order(o ledger.Order) error {
 		}
 		return nil
 	}
-	if err := liftStops(f.ledger, o, ledger.ForeignWriter); err != nil {
+	if err := liftStops(f.ledger, o, ledger.ForeignWriter, ledger.Fenced); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -91,13 +91,35 @@ func (f *Flow) Order(o ledger.Order) error {
 // about which a person's word ends.
 func liftStops(l *ledger.Ledger, o ledger.Order, reasons ...string) error {
 	for _, s := range l.Stops() {
-		if s.SourceTopic == o.SourceTopic && (o.Partition == allPartitions || o.Partition == s.Partition) {
-			if err := l.LiftStop(s.SourceTopic, s.Partition, reasons...); err != nil {
-				return err
-			}
+		if s.SourceTopic != o.SourceTopic || o.Partition != allPartitions && o.Partition != s.Partition {
+			continue
+		}
+		err := disownProducer(l, &s)
+		if err == nil {
+			err = l.LiftStop(s.SourceTopic, s.Partition, reasons...)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// noProducer is in the place of a pair's newest producer id where that may not be
+// used again: another one is taken before anything is sent. No batch has it.
+const noProducer = -1
+
+// disownProducer says in the ledger that the producer id of a partition that was
+// fenced is not used again: the stop, which said so, is about to be lifted.
+func disownProducer(l *ledger.Ledger, s *ledger.Stop) error {
+	i := slices.IndexFunc(l.Pairs(), func(p ledger.Pair) bool {
+		return p.Closed == nil && p.SourceTopic == s.SourceTopic && p.Partition == s.Partition
+	})
+	if i < 0 || !s.Holds(ledger.Fenced) {
+		return nil
+	}
+	id := l.Pairs()[i].ID
+	return l.SetProducer(id, ledger.Producer{ID: noProducer, Appended: l.End(id).Appended})
 }
 
 // lookAgain finds out whether topics that were deleted have been created again:
@@ -138,7 +160,7 @@ func OrderOffline(l *ledger.Ledger, o ledger.Order) error {
 	if err := f.carryOut(o); err != nil || o.Paused {
 		return err
 	}
-	if err := liftStops(l, o, string(StopPaused), ledger.ForeignWriter); err != nil {
+	if err := liftStops(l, o, string(StopPaused), ledger.ForeignWriter, ledger.Fenced); err != nil {
 		return err
 	}
 	return l.Commit()
@@ -221,16 +243,22 @@ func checkSkip(l *ledger.Ledger, o ledger.Order) error {
 // partition that stopped because of it, and to no other: what changes later is
 // not accepted by it.
 //
-// Foreign records stay tolerated until a plain order to resume says otherwise.
+// Foreign records stay tolerated until a plain order to resume says otherwise. What
+// a partition was told to accept stays accepted if foreign records stopped it on the
+// way there: to resume is to go on with it.
 func (f *Flow) carryOut(o ledger.Order) error {
-	tolerated := map[int32]bool{}
+	standing, plain := map[int32]ledger.Order{}, plainResume(o)
 	for _, old := range f.ledger.Orders() {
-		if old.SourceTopic == o.SourceTopic && old.TolerateForeign && !plainResume(o) {
-			tolerated[old.Partition] = true
+		if old.SourceTopic == o.SourceTopic {
+			standing[old.Partition] = old
 		}
 	}
 	set := func(o ledger.Order) error {
-		o.TolerateForeign = o.TolerateForeign || tolerated[o.Partition]
+		old := standing[o.Partition]
+		o.TolerateForeign = o.TolerateForeign || old.TolerateForeign && !plain
+		if s, ok := f.ledger.Stop(o.SourceTopic, o.Partition); plain && ok && s.Reason == ledger.ForeignWriter {
+			o.AcceptRecreated, o.AcceptTruncated, o.Recopy = old.AcceptRecreated, old.AcceptTruncated, old.Recopy
+		}
 		return f.setOrder(o)
 	}
 	if o.Partition != allPartitions {

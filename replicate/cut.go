@@ -3,10 +3,12 @@ package replicate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/ledger"
 )
@@ -68,18 +70,17 @@ func (p *partition) beginAnew(why string) {
 // cut stops the partition if the source's leader says that its log was cut
 // below the books: the epoch that they know last ended earlier
 // (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing. What was
-// proven once holds, until a person accepts it.
+// proven once holds, until a person accepts it; but where the logs part may be told
+// later, by a leader that knows.
 func (p *partition) cut() bool {
-	if l := p.flow.ledger; l.Committed(p.pair.ID) != l.End(p.pair.ID) {
-		if err := l.Commit(); err != nil { // only what is committed can be read
-			_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
-			p.phase = phaseStopped
-			return true
-		}
+	if err := p.commitBooks(p.pair.ID); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: commit the books: %w", p.source, err))
+		p.phase = phaseStopped
+		return true
 	}
 	epoch, end := p.newestEpoch()
 	at, detail, err := p.flow.cutBelow(p, epoch, end)
-	if known := p.severed; known != nil && (detail == "" || known.offset < at) {
+	if known := p.severed; known != nil && (detail == "" || 0 <= known.offset && known.offset < at) {
 		at, detail = known.offset, known.detail
 	}
 	if detail == "" && err != nil {
@@ -112,27 +113,67 @@ func (p *partition) cut() bool {
 }
 
 // decided returns where the next generation must begin so that it leaves nothing
-// out below a cut at source offset at: at the first data of a transaction there
-// that the books call aborted and that the source has open again, since the cut
-// took its marker, and may commit now.
+// out below a cut at source offset at. Where the cut took a transaction's marker,
+// what the books call aborted may be committed by now, or be open again and commit
+// later: it begins at the first of that, within the last records. What was copied
+// and is aborted now stays on the target, which verify names.
 func (p *partition) decided(at int64) (int64, error) {
+	aborted, err := p.abortedBelow(at)
+	if err != nil || len(aborted) == 0 {
+		return at, err
+	}
 	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
 	defer cancel()
 	stable, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	if err != nil || stable >= at {
+	if err != nil {
 		return at, err
 	}
-	for e, err := range p.flow.ledger.Entries(p.pair.ID, stable) {
-		if err != nil || e.Source.Start >= at {
-			return at, err
-		}
-		for run := range e.Runs() {
-			if run.Tile == ledger.Aborted && run.Source.End > stable {
-				return min(max(run.Source.Start, stable), at), nil
-			}
+	committed, err := p.firstCommitted(ctx, aborted, min(stable, at))
+	if err != nil || committed >= 0 {
+		return committed, err
+	}
+	for _, r := range aborted {
+		if r.End > stable {
+			return max(r.Start, stable), nil
 		}
 	}
 	return at, nil
+}
+
+// abortedBelow returns, ascending, the source ranges that the books call aborted
+// near below an offset.
+func (p *partition) abortedBelow(at int64) (aborted []ledger.Range, err error) {
+	for e, err := range p.flow.ledger.Entries(p.pair.ID, max(at-adoptionWindow, 0)) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Source.Start >= at {
+			break
+		}
+		for run := range e.Runs() {
+			if run.Tile == ledger.Aborted && run.Source.Start < at {
+				aborted = append(aborted, ledger.Range{Start: run.Source.Start, End: min(run.Source.End, at)})
+			}
+		}
+	}
+	return aborted, nil
+}
+
+// firstCommitted returns the first offset of ascending ranges, below end, at which
+// consumers of the source get a record; -1 if there is none.
+func (p *partition) firstCommitted(ctx context.Context, ranges []ledger.Range, end int64) (int64, error) {
+	start, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: earliestOffset})
+	first := int64(-1)
+	if err == nil {
+		err = eachCommitted(ctx, p.flow.config.Source, p.source, max(ranges[0].Start, start), end, func(r *kgo.Record) bool {
+			in := slices.ContainsFunc(ranges, func(x ledger.Range) bool { return x.Start <= r.Offset && r.Offset < min(x.End, end) })
+			if in {
+				first = r.Offset
+			}
+			return !in
+		})
+	}
+	return first, err
 }
 
 // sourceEnded reports whether the source gives nothing more, of a log that was

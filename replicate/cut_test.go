@@ -233,3 +233,153 @@ func TestCutThatTheBrokerCannotSee(t *testing.T) {
 	}
 	l.end()
 }
+
+// transactionWith appends records 2 and 3 in a transaction, with others of nobody's
+// transaction behind them, and ends it: 0, 1, 2, 3, those, marker.
+func transactionWith(t *testing.T, pair *kafkatest.Pair, commit bool, between int) {
+	t.Helper()
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 2)...)
+	producer, err := pair.Source.TransactionalProducer("long", kafkatest.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	if err := producer.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := producer.Append(t.Context(), numbered(2, 2)...); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, pair.Source.Bootstrap, numbered(4, between)...)
+	if err := producer.End(t.Context(), commit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// decideAnew ends the transaction once more, whose marker a cut took.
+func decideAnew(t *testing.T, pair *kafkatest.Pair, commit bool) {
+	t.Helper()
+	err := pair.Source.EditLog("t", 0, func(l *kafkatest.Log) error {
+		data, err := kafkatest.DecodeBatch(l.Batches[1])
+		if err != nil {
+			return err
+		}
+		marker := kafkatest.Marker(l.End, data.ProducerID, data.ProducerEpoch, commit, 1700000000000)
+		marker.LeaderEpoch = l.LeaderEpoch
+		raw, err := marker.Encode()
+		l.Batches = append(l.Batches, raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCutTookAMarker: the source's log was cut between the data of a transaction and
+// its marker, and the transaction ends in the other way then, or in the same, before
+// or after the cut is accepted. Whatever the source gives to consumers is on the
+// target; what the target has beyond that is in the books of the generation that ended.
+func TestCutTookAMarker(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		for _, then := range []bool{true, false} {
+			for _, late := range []bool{true, false} {
+				for _, between := range []int{0, 3} {
+					t.Run(fmt.Sprintf("committed %v, then %v, after the order %v, %d records between", first, then, late, between), func(t *testing.T) {
+						cutTookMarker(t, first, then, late, between)
+					})
+				}
+			}
+		}
+	}
+}
+
+func cutTookMarker(t *testing.T, first, then, late bool, between int) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	transactionWith(t, pair, first, between)
+	config := configFor(t, pair, "t")
+	if s := mustRun(t, config); !s.Complete {
+		t.Fatalf("summary %+v", s)
+	}
+	cut := int64(4 + between)
+	mustLoseTail(t, pair.Source, cut)
+	wantStop(t, mustRun(t, config), replicate.StopSourceTruncated)
+	if !late {
+		decideAnew(t, pair, then)
+	}
+	order(t, config, ledger.Order{SourceTopic: "t", AcceptTruncated: true})
+	s := mustRun(t, config)
+	if late {
+		if s.Complete != first {
+			t.Errorf("complete %v, with a transaction that is open and was committed first: %v", s.Complete, first)
+		}
+		decideAnew(t, pair, then)
+		s = mustRun(t, config)
+	}
+	if !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	offline(t, config, func(book *ledger.Ledger) {
+		start := cut
+		if !first && (then || late) {
+			start = 2
+		}
+		if pairs := book.Pairs(); len(pairs) != 2 || pairs[1].ScopeStart != start {
+			t.Errorf("pairs %+v, want the second to begin at source offset %d", pairs, start)
+		}
+	})
+}
+
+// TestCutThatCanBeTold: a leader that lacked the whole epoch could not say where the
+// logs part. One that can say so is believed, and the cut can be accepted.
+func TestCutThatCanBeTold(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	lacksEpoch(pair.Source)
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopSourceTruncated)
+	if len(s.Stopped) == 1 && s.Stopped[0].Offset != -1 {
+		t.Errorf("stopped at %d, want -1, unknown", s.Stopped[0].Offset)
+	}
+	mustLoseTail(t, pair.Source, 20) // the one that lacked it leads no more
+	tens(t, pair, 100, 120)
+	s = mustRun(t, config)
+	wantStop(t, s, replicate.StopSourceTruncated)
+	if len(s.Stopped) == 1 && s.Stopped[0].Offset != 20 {
+		t.Errorf("stopped at %d, want 20", s.Stopped[0].Offset)
+	}
+	order(t, config, ledger.Order{SourceTopic: "t", AcceptTruncated: true})
+	s = mustRun(t, config)
+	wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: 20, ledger.Copied: 20})
+	if !s.Complete {
+		t.Errorf("accepted: %+v", s)
+	}
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+}
+
+// lacksEpoch has a cluster answer, until it restarts, that the newest leader epoch it
+// has is an older one than it is asked for.
+func lacksEpoch(c *kafkatest.Cluster) {
+	fake := c.Fake()
+	fake.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		request := r.(*kmsg.OffsetForLeaderEpochRequest)
+		response := request.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		for _, asked := range request.Topics {
+			topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+			topic.Topic = asked.Topic
+			for _, p := range asked.Partitions {
+				answer := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				answer.Partition, answer.LeaderEpoch, answer.EndOffset = p.Partition, p.LeaderEpoch-1, 1000
+				topic.Partitions = append(topic.Partitions, answer)
+			}
+			response.Topics = append(response.Topics, topic)
+		}
+		return response, nil, true
+	})
+}

@@ -1,6 +1,7 @@
 package replicate_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -84,8 +85,10 @@ func TestSourceCutIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestFencingIsNotForgotten: the producer id that the target refused is not used
-// again by a run that comes after one that stopped for another reason.
+// TestFencingIsNotForgotten: a run that comes after one that stopped for another
+// reason does not go on where somebody else runs under the producer id. A person's
+// word lets it go on, and the id is not used again, also if the run that takes
+// another one is a later one.
 func TestFencingIsNotForgotten(t *testing.T) {
 	pair, config := copied(t, 10)
 	mustAppend(t, pair.Source.Bootstrap, numbered(10, 10)...)
@@ -94,10 +97,43 @@ func TestFencingIsNotForgotten(t *testing.T) {
 	fenced.Remove()
 	before := producers(t, config)
 	denied(t, pair, config)
+	wantStop(t, mustRun(t, config), replicate.StopFenced)
+	if after := producers(t, config); len(after) != len(before) {
+		t.Errorf("producers %+v, were %+v: nobody has said to go on", after, before)
+	}
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	denied(t, pair, config)
 	if s := mustRun(t, config); !s.Complete {
 		t.Errorf("summary %+v", s)
 	}
-	if after := producers(t, config); len(after) != len(before)+1 {
-		t.Errorf("producers %+v, were %+v: want one more", after, before)
+	after := producers(t, config)
+	if last := after[len(after)-1]; last.ID < 0 || slices.Contains(before, last) {
+		t.Errorf("producers %+v, were %+v: want another one", after, before)
 	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 20})
+}
+
+// TestFencedWhileRunning: time does not lift it; an order through the running flow
+// does, and what is sent then has another producer id.
+func TestFencedWhileRunning(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 5)...)
+	config := livingConfig(t, pair, "t")
+	l := live(t, pair, config)
+	l.at("t", 0, 5)
+	fenced := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.Produce, Topic: "t", Err: kerr.InvalidProducerEpoch})
+	mustAppend(t, pair.Source.Bootstrap, numbered(5, 5)...)
+	if s := l.stopped("t", 0, replicate.StopFenced); !s.NextRetry.IsZero() {
+		t.Errorf("it is to be tried again at %v", s.NextRetry)
+	}
+	fenced.Remove()
+	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t"})
+	l.at("t", 0, 10)
+	l.end()
+	if all := producers(t, config); all[len(all)-1].ID == all[0].ID || all[len(all)-1].ID < 0 {
+		t.Errorf("producers %+v", all)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10})
 }

@@ -1,7 +1,11 @@
 package replicate_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -66,6 +70,54 @@ func TestLateBatchOfAnEarlierGeneration(t *testing.T) {
 				t.Errorf("summary %+v", s)
 			}
 			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 20, ledger.Foreign: 3})
+		})
+	}
+}
+
+// TestLateBatchOfAnEarlierGenerationWhileRunning: it lands in front of a batch that
+// is on its way. It is named, and the copy goes on; beside somebody else's it does not.
+func TestLateBatchOfAnEarlierGenerationWhileRunning(t *testing.T) {
+	for _, foreign := range []int{0, 2} {
+		t.Run(fmt.Sprintf("and %d foreign records", foreign), func(t *testing.T) {
+			t.Parallel()
+			pair, config := copiedBig(t, 20)
+			p := producers(t, config)[0]
+			mustLoseTail(t, pair.Target, 15)
+			mustRun(t, config)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			mustRun(t, config)
+			if err := pair.Target.ForgetProducers("t", 0); err != nil {
+				t.Fatal(err)
+			}
+			gate := make(chan struct{})
+			fault := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Gate: gate})
+			living := livingConfig(t, pair, "t")
+			living.LedgerPath = config.LedgerPath
+			l := live(t, pair, living)
+			appendBig(t, pair, 20, 3)
+			if err := fault.Wait(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			mustAppendBatch(t, pair, ours(t, p, p.Next(20), numbered(900, 3)))
+			if foreign > 0 {
+				mustAppend(t, pair.Target.Bootstrap, numbered(950, foreign)...)
+			}
+			close(gate)
+			want := map[ledger.Tile]int64{ledger.Copied: 23, ledger.Foreign: 3 + int64(foreign)}
+			if foreign > 0 {
+				s := l.stopped("t", 0, replicate.StopForeignWriter)
+				if !strings.Contains(s.Detail, "[23, 25)") {
+					t.Errorf("stopped because of %q", s.Detail)
+				}
+				mustOrder(t, l.Order, ledger.Order{SourceTopic: "t"})
+			}
+			l.at("t", 0, 23)
+			if s := l.Status()[0]; s.State != replicate.StateRunning {
+				t.Errorf("status %+v", s)
+			}
+			l.end()
+			proveNotes(t, pair, config.LedgerPath, want)
+			proveNothingMissing(t, pair)
 		})
 	}
 }

@@ -183,7 +183,8 @@ func equalTo(b *readBatch, at int64, infos []recordInfo) bool {
 
 // stranger deals with a batch that is not ours. Where the ledger may be an older
 // one, a producer id that was taken later is told by its records: exactly those
-// that come next.
+// that come next. Where the generation ends, that is for the next one to see: its
+// copier may have been at work already, before the ledger was put back.
 func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
 	n := b.next - b.base
 	if a.fresh && b.plain && int64(len(b.records)) == n {
@@ -196,9 +197,17 @@ func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
 		}
 	}
 	if g := p.generationOf(b); g > 0 {
-		return goesOn, a.harmless(p, b.next, fmt.Sprintf("sent by generation %d of this copy, and landed after it was closed", g))
+		return goesOn, a.harmless(p, b.next, sentBefore(g))
+	}
+	if a.closing {
+		return tailAdopted, a.flush(p)
 	}
 	return goesOn, a.foreign(p, b.next, "")
+}
+
+// sentBefore is what the books say of what an earlier generation's producer wrote.
+func sentBefore(generation int32) string {
+	return fmt.Sprintf("sent by generation %d of this copy, and landed after it was closed", generation)
 }
 
 // generationOf returns the earlier generation of the copy whose producer wrote a
@@ -239,7 +248,7 @@ func (a *adoption) learnProducer(p *partition, b *readBatch) error {
 // foreign notes target offsets up to one given as not ours, which stops the
 // partition unless a person tolerates it.
 func (a *adoption) foreign(p *partition, until int64, why string) error {
-	return a.noteForeign(p, until, why, a.closing)
+	return a.noteForeign(p, until, why, false)
 }
 
 // harmless notes target offsets up to one given that are not the books', of which
@@ -324,6 +333,16 @@ func (p *partition) haltForeign() bool {
 		return false
 	}
 	p.haltAt(p.sticky.offset, p.sticky.reason, p.sticky.detail)
+	return true
+}
+
+// haltFenced stops the partition if somebody else runs under its producer id, and
+// nobody has said to go on. It reports whether it did.
+func (p *partition) haltFenced() bool {
+	if p.fenced == nil {
+		return false
+	}
+	p.haltAt(p.fenced.offset, p.fenced.reason, p.fenced.detail)
 	return true
 }
 

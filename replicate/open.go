@@ -89,12 +89,13 @@ type candidate struct {
 	number int32
 	pair   ledger.Pair // ID 0: it has none
 
-	bounds     *bounds  // of the source; nil unknown
-	logEnd     *int64   // of the target; nil unknown
-	firstSight bool     // below the log start is out of scope
-	opened     bool     // its pair is new
-	counts     counts   // of the generation before, in this run
-	stop       *stopped // it cannot begin
+	bounds       *bounds  // of the source; nil unknown
+	logEnd       *int64   // of the target; nil unknown
+	firstSight   bool     // below the log start is out of scope
+	opened       bool     // its pair is new
+	caughtTarget bool     // see partition.caughtTarget
+	counts       counts   // of the generation before, in this run
+	stop         *stopped // it cannot begin
 }
 
 func (c *candidate) source() topicPartition { return topicPartition{c.topic.name, c.number} }
@@ -287,8 +288,9 @@ func (f *Flow) newPartition(c *candidate) *partition {
 	state := f.ledger.State(c.pair.ID)
 	p := &partition{
 		flow: f, topic: c.topic, pair: c.pair, source: c.source(), target: c.target(),
-		producer: c.pair.Producer, counts: c.counts, end: -1, first: c.bounds, logEnd: c.logEnd, doom: c.stop,
+		producer: c.pair.Producer, renew: c.pair.Producer.ID == noProducer, counts: c.counts, end: -1, first: c.bounds, logEnd: c.logEnd, doom: c.stop,
 	}
+	p.caughtTarget = c.caughtTarget
 	if f.config.Once && c.bounds != nil {
 		p.end = c.bounds.highWatermark
 	}

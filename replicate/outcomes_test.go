@@ -116,6 +116,9 @@ func (o unknownOutcome) play(t *testing.T, window int, killed bool) {
 			t.Errorf("summary %+v", s)
 		}
 	}
+	if o.stop == replicate.StopFenced {
+		order(t, config, ledger.Order{SourceTopic: "t"})
+	}
 	if s := mustRun(t, config); !s.Complete {
 		t.Errorf("in the end: %+v", s)
 	}

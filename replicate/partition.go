@@ -59,6 +59,7 @@ type partition struct {
 	stop     stopped
 	retry    retry    // of a stopped partition
 	sticky   *stopped // foreign records that nobody tolerates yet
+	fenced   *stopped // somebody else runs under our producer id, and nobody has said to go on
 	waiting  *Waiting // an open transaction keeps records back
 	counts   counts
 	doom     *stopped // known before it begins: it stops at once
@@ -67,12 +68,12 @@ type partition struct {
 	newest   int64 // time of the newest record in the books, ms; 0 unknown
 	booked   bool  // something, since it began
 	renew    bool  // a producer id must be taken before anything is sent
-	suspect  bool  // the target was seen to have lost records
 	replaced bool  // by a partition of the next generation
 	again    bool  // to begin, once nothing is in flight
 	well     bool  // it is known to go on, since it began
 
-	caughtTarget bool // the books were at the target's end in this run: what came behind it since, a dead copier did not write
+	comparedAt   int32 // leader epoch of the target under which the books' end was compared last
+	caughtTarget bool  // the books were at the target's end in this run: what came behind it since, a dead copier did not write
 
 	copied, bytes    atomic.Int64 // for progress
 	position, stable atomic.Int64 // end of the source book, and last seen last stable offset
@@ -160,7 +161,7 @@ func (p *partition) handle(e event) {
 	switch {
 	case e.begin:
 		if e.resumed {
-			p.sticky = nil
+			p.sticky, p.fenced = nil, nil
 		}
 		p.begin()
 	case e.traits != nil:
@@ -250,6 +251,9 @@ func (p *partition) advance() {
 		if p.phase != phaseCopy || p.flow.draining() {
 			return // what is in flight is still waited for
 		}
+		if p.win.flying == 0 && p.ledAnew() && !p.endHolds() {
+			continue
+		}
 		if u := p.win.next(); u != nil {
 			p.send(u)
 			continue
@@ -266,7 +270,11 @@ func (p *partition) advance() {
 func (p *partition) book() bool {
 	for _, u := range p.win.retired() {
 		if u.note {
-			if p.enterForeign(u.entry.Target, "", false) != nil {
+			why := ""
+			if u.generation > 0 {
+				why = sentBefore(u.generation)
+			}
+			if p.enterForeign(u.entry.Target, why, why != "") != nil {
 				return false
 			}
 			continue
@@ -436,10 +444,9 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 	switch reason {
 	case StopForeignWriter:
 		p.sticky = &stopped{offset, reason, detail}
-	case StopTargetLostRecords:
-		p.suspect = true
 	case StopFenced:
-		p.renew = true // whatever is on the target is read first
+		p.fenced = &stopped{offset, reason, detail}
+		p.renew = true // once a person says to go on
 	}
 	p.first, p.logEnd = nil, nil // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)

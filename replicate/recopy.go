@@ -208,13 +208,15 @@ func (p *partition) bookTail() (b opening, ok bool) {
 		return b, false
 	case logEnd < end.Target:
 		return p.cutTail(logEnd)
+	case !p.endHolds():
+		return b, false
 	case logEnd == end.Target:
 		return b, true
-	case !p.endHolds() || !p.bookWithoutSource(end, logEnd):
+	case !p.bookWithoutSource(end, logEnd):
 		return b, false
 	}
 	b.base = p.flow.ledger.End(p.pair.ID).Target
-	return b, true
+	return b, !p.haltForeign()
 }
 
 // cutTail cuts the books off where the target's log ends below them. Of a source
@@ -237,15 +239,14 @@ func (p *partition) cutTail(logEnd int64) (b opening, ok bool) {
 }
 
 // bookWithoutSource books what stands behind the books, without its source: what
-// is ours in step has none any more. Foreign records do not stop it: a person has
-// just said to go on, and the next generation begins behind them.
+// is ours in step has none any more. What others wrote, and all behind it, is left
+// to the next generation, if there is to be one.
 func (p *partition) bookWithoutSource(end ledger.Position, logEnd int64) bool {
 	a, err := newAdoption(p, end, logEnd)
-	a.over, a.cutKnown, a.holeKnown, a.fresh, a.closing = true, true, true, false, true
+	a.over, a.cutKnown, a.holeKnown, a.fresh, a.closing = true, true, true, false, !p.orphaned()
 	for state := goesOn; err == nil && state != tailAdopted; {
 		state, err = a.step(p)
 	}
-	p.sticky = nil
 	if err != nil {
 		p.adoptionFailed(err)
 		return false

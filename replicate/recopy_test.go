@@ -149,7 +149,8 @@ func recopyAnew(t *testing.T, recreated, running bool) {
 
 // TestTailOfAClosedGeneration: a dead copier wrote what is not in the books, and
 // then the source was cut below them, or created again. A person accepts that;
-// what stands behind the books is booked before they are closed.
+// what stands behind the books is booked before anything is copied, and if somebody
+// else wrote there, a person has to say to go on once more.
 func TestTailOfAClosedGeneration(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		for _, recreated := range []bool{false, true} {
@@ -178,6 +179,16 @@ func tailOfClosed(t *testing.T, recreated, foreign bool) {
 	mustAppend(t, pair.Source.Bootstrap, numbered(100, 3)...)
 	wantStop(t, mustRun(t, config), reason)
 	order(t, config, o)
+	if foreign {
+		for range 2 {
+			s := mustRun(t, config)
+			wantStop(t, s, replicate.StopForeignWriter)
+			if s.Tiles[ledger.Copied] != 0 {
+				t.Errorf("copied in front of a person's word: %+v", s)
+			}
+		}
+		order(t, config, ledger.Order{SourceTopic: "t"})
+	}
 	if s := mustRun(t, config); !s.Complete {
 		t.Errorf("summary %+v", s)
 	}
@@ -200,6 +211,111 @@ func tailOfClosed(t *testing.T, recreated, foreign bool) {
 		pairs := book.Pairs()
 		if len(pairs) != 2 || pairs[0].Closed == nil || pairs[1].TargetBase != book.End(pairs[0].ID).Target {
 			t.Errorf("pairs %+v", pairs)
+		}
+	})
+}
+
+// TestTailOfARetiredPartition: the source topic was created again with fewer
+// partitions, so that nothing follows the books of the last one. What others wrote
+// there stops it all the same, once, and what was accepted stays so.
+func TestTailOfARetiredPartition(t *testing.T) {
+	pair := stored(t)
+	if err := pair.Source.CreateTopic(t.Context(), "t", 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, pair.Source.Bootstrap, append(on("t", 0, 0, 5), on("t", 1, 0, 5)...)...)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	mustRecreate(t, pair, 1)
+	mustAppend(t, pair.Target.Bootstrap, on("t", 1, 100, 2)...)
+	if s := mustRun(t, config); len(s.Stopped) != 2 || s.Stopped[1].Reason != replicate.StopTopicRecreated {
+		t.Errorf("stopped %+v", s.Stopped)
+	}
+	order(t, config, ledger.Order{SourceTopic: "t", Partition: -1, AcceptRecreated: true})
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t", Partition: -1})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	offline(t, config, func(book *ledger.Ledger) {
+		retired := book.Pairs()[2]
+		if e, err := book.FindTarget(retired.ID, 6); retired.Closed == nil || err != nil || e.Tile != ledger.Foreign || len(book.Stops()) > 0 {
+			t.Errorf("pair %+v, at its end %+v (%v), stops %+v", retired, e, err, book.Stops())
+		}
+	})
+}
+
+// TestLedgerOfBeforeAGeneration: the ledger is put back from before the source was
+// cut, or created again, and accepted as such. Accepted once more, what the newer
+// ledger had copied is adopted, and nothing is copied twice; what others wrote in
+// front of it or behind is named, and stops the partition before it goes on.
+func TestLedgerOfBeforeAGeneration(t *testing.T) {
+	for _, recreated := range []bool{false, true} {
+		for _, foreign := range []string{"", "before", "behind"} {
+			t.Run(fmt.Sprintf("recreated %v, foreign records %q", recreated, foreign), func(t *testing.T) {
+				beforeAGeneration(t, recreated, foreign)
+			})
+		}
+	}
+}
+
+func beforeAGeneration(t *testing.T, recreated bool, foreign string) {
+	pair, config := copiedBig(t, 6)
+	older := copyFile(t, config.LedgerPath)
+	o, reason, start := ledger.Order{SourceTopic: "t", AcceptTruncated: true}, replicate.StopSourceTruncated, 4
+	if recreated {
+		mustRecreate(t, pair, 1)
+		o, reason, start = ledger.Order{SourceTopic: "t", AcceptRecreated: true}, replicate.StopTopicRecreated, 0
+	} else {
+		mustLoseTail(t, pair.Source, 4)
+	}
+	appendBig(t, pair, 100, 5)
+	if foreign == "before" {
+		mustAppend(t, pair.Target.Bootstrap, numbered(900, 2)...)
+		order(t, config, ledger.Order{SourceTopic: "t", TolerateForeign: true})
+	}
+	wantStop(t, mustRun(t, config), reason)
+	order(t, config, o)
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	appendBig(t, pair, 105, 3)
+	mustRun(t, config)
+	if foreign == "behind" {
+		mustAppend(t, pair.Target.Bootstrap, numbered(900, 2)...)
+	}
+	appendBig(t, pair, 108, 2)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), reason)
+	order(t, config, o)
+	want := map[ledger.Tile]int64{ledger.Copied: 6 + 10}
+	if foreign != "" {
+		want[ledger.Foreign] = 2
+		s := mustRun(t, config)
+		wantStop(t, s, replicate.StopForeignWriter)
+		if s.Tiles[ledger.Copied] != 8 {
+			t.Errorf("%d records are adopted, want the 8 that are there", s.Tiles[ledger.Copied])
+		}
+		order(t, config, ledger.Order{SourceTopic: "t"})
+	}
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+	offline(t, config, func(book *ledger.Ledger) {
+		got, pairs := map[ledger.Tile]int64{}, book.Pairs()
+		for _, p := range pairs {
+			for e, err := range book.EntriesFromTarget(p.ID, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[e.Tile] += e.Target.Len()
+			}
+		}
+		if got[ledger.Copied] != want[ledger.Copied] || got[ledger.Foreign] != want[ledger.Foreign] || len(pairs) != 2 || pairs[1].ScopeStart != int64(start) || pairs[1].TargetBase != 6 {
+			t.Errorf("tiles of the target %v, want %v; pairs %+v", got, want, pairs)
 		}
 	})
 }

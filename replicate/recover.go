@@ -49,7 +49,7 @@ func (p *partition) begin() {
 		}
 		p.flow.saw(p, *p.first)
 	}
-	if p.haltForeign() || p.cut() {
+	if p.haltForeign() || p.haltFenced() || p.cut() {
 		return
 	}
 	logEnd, ok := p.knownEnd()
@@ -59,7 +59,7 @@ func (p *partition) begin() {
 	case logEnd < end.Target:
 		p.lostRecords(logEnd)
 		return
-	case (p.suspect || logEnd > end.Target) && !p.endHolds():
+	case !p.endHolds():
 		return
 	case logEnd > end.Target:
 		if !p.adoptFrom(end, logEnd) {

@@ -35,15 +35,16 @@ func (p *partition) accepts(stop *stopped) bool {
 // An opening says where the next generation begins.
 type opening struct {
 	start int64       // source offset at which its scope starts
-	base  int64       // target offset at which the log ends, if the topic is the same
+	base  int64       // target offset at which the old books end, or are cut off, if the topic is the same
 	cut   *ledger.Cut // nil, or where the target cut the old books off
 	lost  string      // what there is to say of that
 }
 
 // reopen closes the pair where its books end, or where the target cut them off,
 // and opens the next generation in the same transaction. Its target book begins
-// where the target's log ends, which must be where that was known to end, or the
-// start of an empty log: what else stands there no book would know.
+// there, and what stands behind it is adopted, or noted; in another target topic it
+// begins at the start of the log, which must be empty: of what else stands there no
+// book would know.
 func (p *partition) reopen(why string, b opening) {
 	why += b.lost
 	if p.orphaned() {
@@ -115,20 +116,19 @@ func (p *partition) successor(b opening) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{topic: p.topic, number: p.source.partition, logEnd: &logEnd, opened: true}
+	c := &candidate{topic: p.topic, number: p.source.partition, logEnd: &logEnd, opened: true, caughtTarget: p.caughtTarget}
 	if f.learnBounds([]*candidate{c}); c.stop != nil {
 		return c, nil
 	}
 	c.pair = ledger.Pair{
 		SourceTopic: p.source.topic, SourceTopicID: source.id, TargetTopic: p.target.topic, TargetTopicID: target.id,
-		Partition: p.source.partition, ScopeStart: b.start, TargetBase: logEnd, Producer: ledger.Producer{ID: id, Epoch: epoch},
+		Partition: p.source.partition, ScopeStart: b.start, TargetBase: b.base, Producer: ledger.Producer{ID: id, Epoch: epoch},
 	}
-	known := b.base
-	if target.id != p.pair.TargetTopicID {
-		known = first
+	if target.id == p.pair.TargetTopicID {
+		return c, nil
 	}
-	if logEnd != known && logEnd > first {
-		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), the books end at %d", p.target, first, logEnd, known)}
+	if c.pair.TargetBase = logEnd; logEnd > first {
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them", p.target, first, logEnd)}
 	}
 	return c, nil
 }

@@ -80,8 +80,14 @@ func (f *Flow) openTransaction(p *partition, lastStable int64) *Waiting {
 	return w
 }
 
-// read fetches one partition from an offset on, committed or not, raw.
+// read fetches one partition from an offset on, committed or not, raw: about a
+// megabyte.
 func (c *cluster) read(ctx context.Context, tp topicPartition, id ledger.TopicID, offset int64) ([]byte, error) {
+	return c.readSome(ctx, tp, id, offset, 1<<20)
+}
+
+// readSome is read of about so many bytes, but never of less than one batch.
+func (c *cluster) readSome(ctx context.Context, tp topicPartition, id ledger.TopicID, offset int64, limit int32) ([]byte, error) {
 	l, _ := c.leader(tp)
 	if l.node < 0 {
 		return nil, kerr.LeaderNotAvailable
@@ -90,14 +96,14 @@ func (c *cluster) read(ctx context.Context, tp topicPartition, id ledger.TopicID
 	request.ReplicaID = -1
 	request.MaxWaitMillis = 500
 	request.MinBytes = 1
-	request.MaxBytes = 4 << 20
+	request.MaxBytes = limit
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Topic, topic.TopicID = tp.topic, id
 	partition := kmsg.NewFetchRequestTopicPartition()
 	partition.Partition = tp.partition
 	partition.CurrentLeaderEpoch = l.epoch
 	partition.FetchOffset = offset
-	partition.PartitionMaxBytes = 1 << 20
+	partition.PartitionMaxBytes = limit
 	topic.Partitions = append(topic.Partitions, partition)
 	request.Topics = append(request.Topics, topic)
 	raw, err := c.client.Broker(int(l.node)).Request(ctx, &fetchRequest{request, id != ledger.TopicID{}})

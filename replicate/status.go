@@ -55,6 +55,7 @@ type view struct {
 	waiting  bool
 	rests    bool  // nothing is on its way to the target
 	target   int64 // where it should end then
+	epoch    int32 // leader epoch of the target under which what stands there was compared
 }
 
 // publish shows the partition's state.
@@ -64,7 +65,7 @@ func (p *partition) publish() {
 		v.waiting = p.asm.settled() >= b.lastStable && b.lastStable < b.highWatermark
 	}
 	if v.rests = p.rests(); v.rests {
-		v.target = p.win.target
+		v.target, v.epoch = p.win.target, p.comparedAt
 	}
 	p.deadline.Store(p.expiry())
 	p.mayBeHollow.Store(p.hollow && (p.asm.compactPolicy || p.asm.compactSeen))
@@ -117,7 +118,7 @@ func (f *Flow) statusOf(p *partition) PartitionStatus {
 		s.State, s.Reason, s.Detail, s.Since = StateStopped, v.stop.reason, v.stop.detail, v.retry.since
 		if v.stop.reason == StopPaused {
 			s.State = StatePaused
-		} else if v.stop.reason != StopForeignWriter && !f.config.Once {
+		} else if v.stop.reason.retried() && !f.config.Once {
 			s.NextRetry = v.retry.at
 		}
 	case v.waiting:
@@ -188,7 +189,7 @@ func (f *Flow) headroom(p *partition, s PartitionStatus) time.Duration {
 func (f *Flow) retryStopped() {
 	for _, p := range f.all() {
 		v := p.status()
-		if v.phase == phaseStopped && v.stop.reason != StopPaused && v.stop.reason != StopForeignWriter && !f.now().Before(v.retry.at) && p.quiet() {
+		if v.phase == phaseStopped && v.stop.reason.retried() && !f.now().Before(v.retry.at) && p.quiet() {
 			p.post(event{begin: true})
 		}
 	}
@@ -234,8 +235,14 @@ func (p *partition) recall() {
 		}
 		p.keepCut(stopped{at, StopSourceTruncated, detail})
 	}
-	p.suspect = s.Holds(ledger.TargetLostRecords)
-	p.renew = s.Holds(ledger.Fenced)
+	if s.Holds(ledger.Fenced) {
+		detail := "the target took nothing more under the pair's producer id, as was found before"
+		if s.Reason == ledger.Fenced {
+			detail = s.Detail
+		}
+		p.fenced = &stopped{p.flow.ledger.End(p.pair.ID).Source, StopFenced, detail}
+		p.renew = true
+	}
 }
 
 // entered says that a partition that had left is at work again.

@@ -21,7 +21,7 @@ const (
 	StopTargetLostRecords  StopReason = "target_lost_records"  // the target's log ends below the books, or lost what stood behind them
 	StopTargetNotEmpty     StopReason = "target_not_empty"     // the target holds records that the ledger does not know
 	StopForeignWriter      StopReason = "foreign_writer"       // somebody else wrote to the target partition
-	StopFenced             StopReason = "fenced"               // the target refuses our producer id and epoch
+	StopFenced             StopReason = "fenced"               // the target refuses our producer id and epoch: somebody else runs under it
 	StopNotAuthorized      StopReason = "not_authorized"       // a right is missing
 	StopUnavailable        StopReason = "unavailable"          // a leader gave no answer for too long, or one that leads nowhere
 	StopUnsupportedFormat  StopReason = "unsupported_format"   // batches of a format that cannot be carried over unharmed
@@ -29,6 +29,12 @@ const (
 	StopRecordRefused      StopReason = "record_refused"       // the target refuses a record for another reason than its size
 	StopPaused             StopReason = "paused"               // a person said so
 )
+
+// retried reports whether a partition that stopped tries again by itself. Where it
+// does not, a person's word is needed.
+func (r StopReason) retried() bool {
+	return r != StopPaused && r != StopForeignWriter && r != StopFenced
+}
 
 // A retry says when something that failed is tried again. The zero value is
 // that of something that goes well.

@@ -21,6 +21,8 @@ type tailReader struct {
 	producers []ledger.Producer
 	appended  int64 // a count of records near those that are read, to number them
 	hashAll   bool  // also what is not ours
+	headers   bool  // one batch at a time, and of each the header alone
+	stamped   bool  // the target has put its own time on the records
 	buffer    []byte
 }
 
@@ -32,6 +34,7 @@ func (p *partition) tailOf(pair ledger.PairID, from, end int64) *tailReader {
 	return &tailReader{
 		p: p, at: from, end: end,
 		producers: p.flow.ledger.Producers(pair), appended: p.flow.ledger.End(pair).Appended,
+		stamped: p.asm.timestampsReplaced,
 	}
 }
 
@@ -115,11 +118,11 @@ func (r *tailReader) read(raw []byte) (*readBatch, error) {
 		plain:    h.ProducerID >= 0 && h.BaseSequence >= 0 && !h.Control() && !h.Transactional(),
 	}
 	r.claim(b)
-	if !b.ours && (!r.hashAll || h.Control()) {
+	if r.headers || !b.ours && (!r.hashAll || h.Control()) {
 		return b, nil
 	}
 	t := r.p.flow.tools()
-	b.records, err = t.hashes(raw, h, r.p.asm.timestampsReplaced)
+	b.records, err = t.hashes(raw, h, r.stamped)
 	r.p.flow.giveBack(t)
 	if err != nil && !b.ours && recordbatch.CheckCRC(raw) == nil {
 		b.records, b.unreadable, err = nil, true, nil
@@ -163,7 +166,11 @@ func ahead(sequence, of int32) int64 {
 func (r *tailReader) fetch() error {
 	ctx, cancel := context.WithTimeout(r.p.flow.ctx, 30*time.Second)
 	defer cancel()
-	data, err := r.p.flow.target.read(ctx, r.p.target, r.p.pair.TargetTopicID, r.at)
+	limit := int32(1 << 20)
+	if r.headers {
+		limit = 1
+	}
+	data, err := r.p.flow.target.readSome(ctx, r.p.target, r.p.pair.TargetTopicID, r.at, limit)
 	if codeOf(err) == kerr.OffsetOutOfRange {
 		start, startErr := r.p.flow.target.listOffset(ctx, r.p.target, offsetQuery{replica: -1, timestamp: earliestOffset})
 		if startErr != nil {
@@ -195,14 +202,16 @@ func (p *partition) readTail(from, end int64) ([]tailBatch, error) {
 			return tail, err
 		}
 		t := tailBatch{base: b.base, records: b.next - b.base, ours: b.ours}
-		if b.ours {
+		if !b.ours {
+			t.generation = p.generationOf(b)
+		} else {
 			t.sequence = p.producer.Next(b.number)
 			t.records = int64(len(b.records))
 			for _, r := range b.records {
 				t.digest = t.digest.Add(r.hash)
 			}
 		}
-		if n := len(tail) - 1; n >= 0 && !t.ours && !tail[n].ours && tail[n].base+tail[n].records == t.base {
+		if n := len(tail) - 1; n >= 0 && !t.ours && !tail[n].ours && tail[n].generation == t.generation && tail[n].base+tail[n].records == t.base {
 			tail[n].records += t.records
 			continue
 		}

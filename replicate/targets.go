@@ -10,11 +10,13 @@ import (
 type rest struct{ target, end int64 }
 
 // watchTargets looks at the target for partitions that have nothing to send, and
-// that would notice nothing otherwise: whether their topics are still there, and
-// whether their logs end where the books do. It costs one request for each broker.
+// that would notice nothing otherwise: whether their topics are still there,
+// whether their logs end where the books do, and, where they have another leader by
+// now, whether what stands in front of that is what the books say. As long as
+// nothing happens it costs one request for each broker.
 func (f *Flow) watchTargets() {
 	resting := map[topicPartition]*partition{}
-	targets := map[topicPartition]int64{}
+	views := map[topicPartition]view{}
 	for _, p := range f.all() {
 		v := p.status()
 		if v.phase != phaseCopy {
@@ -25,7 +27,7 @@ func (f *Flow) watchTargets() {
 			continue
 		}
 		if v.rests {
-			resting[p.target], targets[p.target] = p, v.target
+			resting[p.target], views[p.target] = p, v
 		}
 	}
 	if len(resting) == 0 {
@@ -35,8 +37,9 @@ func (f *Flow) watchTargets() {
 	defer cancel()
 	ends := f.target.listOffsets(ctx, slices.Collect(maps.Keys(resting)), offsetQuery{replica: debuggingReplica, timestamp: latestOffset})
 	for tp, end := range ends {
-		if end.err == nil && end.offset != targets[tp] {
-			resting[tp].post(event{rest: &rest{targets[tp], end.offset}})
+		leader, _ := f.target.leader(tp)
+		if v := views[tp]; end.err == nil && (end.offset != v.target || leader.epoch != v.epoch) {
+			resting[tp].post(event{rest: &rest{v.target, end.offset}})
 		}
 	}
 }
@@ -47,9 +50,10 @@ func (p *partition) rests() bool {
 }
 
 // lookedAt begins again if the target's log ended elsewhere than the books, and
-// nothing was sent since it was asked.
+// nothing was sent since it was asked. What stands under another leader in front of
+// the same end is compared with the books before anything else is done.
 func (p *partition) lookedAt(r rest) {
-	if p.rests() && p.win.target == r.target && !p.flow.draining() {
+	if p.rests() && p.win.target == r.target && r.end != r.target && !p.flow.draining() {
 		p.restart()
 	}
 }

@@ -14,7 +14,9 @@ type unit struct {
 	sequence int32 // given by the window
 	stale    bool  // record times older than half the target's producer expiry
 	recoded  bool  // encoded by us rather than passed through
-	note     bool  // target offsets that somebody else wrote
+	note     bool  // target offsets that are not ours
+
+	generation int32 // of a note: the earlier one of the copy that wrote it; 0: somebody else did
 
 	maxTimestamp int64        // of its records, ms
 	infos        []recordInfo // one per record, where needed (tools.describe)

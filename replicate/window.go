@@ -233,6 +233,8 @@ type tailBatch struct {
 	ours     bool  // written under a producer id and epoch of the pair's
 	sequence int32 // that its first record has, or would have, under this window's
 	digest   ledger.Digest
+
+	generation int32 // not ours: the earlier one of the copy whose producer wrote it; 0: none
 }
 
 // reconciled takes everything that the target's log holds from the expected
@@ -285,9 +287,9 @@ func (w *window) astray() bool {
 	return true
 }
 
-// note retires what somebody else wrote in front of the oldest open unit.
+// note retires what is not ours, in front of the oldest open unit.
 func (w *window) note(b tailBatch) {
-	u := &unit{note: true}
+	u := &unit{note: true, generation: b.generation}
 	u.entry.Target = ledger.Range{Start: b.base, End: b.base + b.records}
 	w.target = u.entry.Target.End
 	w.done = append(w.done, u)

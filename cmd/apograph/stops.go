@@ -15,7 +15,7 @@ type stopAdvice struct {
 // stopAdvices returns the table of reasons why a partition stops and of what
 // can be done about each: the only one, which README copies. The other
 // partitions go on meanwhile, and a stopped one is tried again, with growing
-// pauses and at the next start.
+// pauses and at the next start; not so where somebody else is at work.
 func stopAdvices() []stopAdvice {
 	return []stopAdvice{
 		{replicate.StopRecordTooLarge, "raise `max.message.bytes` of the target topic, and its `segment.bytes` if that is smaller; or leave the record out: `apograph resume TOPIC:PARTITION --skip START-END --reason TEXT`"},
@@ -27,7 +27,7 @@ func stopAdvices() []stopAdvice {
 		{replicate.StopTargetLostRecords, "the target lost records that it had acknowledged: `apograph verify` says which; look there for an unclean leader election. `apograph resume TOPIC:PARTITION --recopy` copies a lost end again; what is missing in the middle stays missing, as order cannot be put back: copy the topic anew"},
 		{replicate.StopTargetNotEmpty, "restore the flow's ledger from a snapshot; if there is none, make it anew with `apograph attach`; and only if the target's records are not copies of the source's, name the topic in --append"},
 		{replicate.StopForeignWriter, "somebody else wrote to the target topic: find out who, and stop them; `apograph ledger export --book target` says at which offsets. Then `apograph resume TOPIC:PARTITION` goes on behind their records, and stops at the next ones; `apograph resume TOPIC:PARTITION --tolerate-foreign` goes on beside them for good"},
-		{replicate.StopFenced, "another process wrote with this flow's producer id: make sure that only one replicator runs for this target, with the newest ledger, then start again"},
+		{replicate.StopFenced, "another process wrote with this flow's producer id: make sure that only one replicator runs for this target, with the newest ledger. Then `apograph resume TOPIC:PARTITION` books what is there and goes on, under a producer id of its own"},
 		{replicate.StopNotAuthorized, "give the user of the cluster that is named the right that is named"},
 		{replicate.StopUnavailable, "bring the partition's leader back: it goes on where it stopped"},
 		{replicate.StopUnsupportedFormat, "the source's batches have a format that cannot be carried over unharmed: see the detail; the topic must be copied by a consumer and a producer"},
