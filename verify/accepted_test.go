@@ -356,3 +356,22 @@ func TestCutGenerationOfCutSource(t *testing.T) {
 	f.copy(nil, "t")
 	expect(t, f.verify(verify.ModeFull), verify.Complete, "not_verified(not_read) no fault t-0 source [0, 40) target [0, 40)")
 }
+
+// TestTargetMadeAnewAfterCut: a topic that was made anew, and into which all was
+// copied again, is what the copy is; no earlier generation counts beside it.
+func TestTargetMadeAnewAfterCut(t *testing.T) {
+	f := cutFlow(t, 72, 22, true)
+	f.deleteTopic(f.pair.Target, "t")
+	f.must(f.target.CreateTopic(f.ctx, "t", 1, nil))
+	f.again(ledger.Closing{Reason: "target_recreated", Cut: &ledger.Cut{Source: 22, Target: 22}}, func(next *ledger.Pair) {
+		next.TargetTopicID, next.ScopeStart, next.TargetBase = f.topicID(f.target, "t"), 0, 0
+	})
+	f.copy(nil, "t")
+	for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeTarget} {
+		report := f.verify(mode)
+		expect(t, report, verify.Complete, "")
+		if c := report.Summary; c.Copied != 60 || c.Equal != 60 {
+			t.Errorf("mode %s: %+v", mode, report.Partitions)
+		}
+	}
+}
