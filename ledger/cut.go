@@ -195,8 +195,8 @@ func (c *Cut) splits(e *Entry) error {
 }
 
 // badBeyond returns how many committed offsets from the cut on are in bad tiles
-// that nobody accepted. The caller holds l.commitMu.
-func (l *Ledger) badBeyond(p *pair, cut *Cut) (bad int64, err error) {
+// that none of the acceptances is about. The caller holds l.commitMu.
+func (l *Ledger) badBeyond(p *pair, cut *Cut, accepted []acceptance) (bad int64, err error) {
 	if cut == nil {
 		return 0, nil
 	}
@@ -204,7 +204,7 @@ func (l *Ledger) badBeyond(p *pair, cut *Cut) (bad int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return unacceptedOf(p.accepted, ranges), nil
+	return unacceptedOf(accepted, ranges), nil
 }
 
 // unacceptedOf returns how many offsets of the ranges, which are disjoint, nobody

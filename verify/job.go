@@ -277,9 +277,10 @@ func (j *job) booksAlone(config *Config) {
 		return
 	}
 	if j.row.Copied > 0 && config.Mode != ModeBooks {
-		f.note(NotVerified, NotRead, &j.row.Source, j.row.Target, "generation %d is closed (%s): its books alone were read", b.pair.Generation, b.pair.Closed.Reason)
+		// What is closed is no part of what has to be proven; what is in doubt in it is.
+		f.aside(Finding{Kind: NotVerified, Reason: NotRead, Source: &j.row.Source, Target: j.row.Target,
+			Detail: fmt.Sprintf("generation %d is closed (%s): its books alone were read", b.pair.Generation, b.pair.Closed.Reason)})
 	}
-	f.open = false // what is closed is no part of what has to be proven
 	j.row.Verdict = f.verdict()
 }
 
