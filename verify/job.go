@@ -15,6 +15,7 @@ import (
 // A job is one row of the report in the making.
 type job struct {
 	books    *books // nil: the source partition has none
+	stop     string // why it has none, as the ledger says; "" if it does not
 	findings findings
 	row      Partition
 
@@ -253,7 +254,9 @@ func (j *job) withoutBook() {
 		id := s.state.id.String()
 		j.row.TopicID = &id
 	}
-	if err := s.unreadable(); err != nil {
+	if !s.known {
+		f.note(NotCopiedYet, NoBook, nil, nil, "the flow has this partition and the ledger has no open book of it%s", j.stop)
+	} else if err := s.unreadable(); err != nil {
 		f.note(NotCopiedYet, NoBook, nil, nil, "the source has this partition and the ledger has no open book of it; its end is not known: %v", err)
 	} else {
 		j.row.Source = Range{s.bounds.start, s.bounds.end}
