@@ -25,8 +25,9 @@ type acceptance struct {
 
 // An acceptChange is what a commit does to the acceptances of a pair.
 type acceptChange struct {
-	pair *pair
-	list []acceptance
+	pair   *pair
+	list   []acceptance
+	cutBad int64 // of the pair, with these
 }
 
 // Accept keeps an acceptance, durably, together with everything that is queued.
@@ -34,7 +35,7 @@ type acceptChange struct {
 // others stays. The pair may be closed.
 //
 // The error is an [*LawError] unless each offset of the range lies in a bad tile
-// or a doubt of the pair, below the cut of a pair that was closed with one, and
+// of the pair, below the cut if it was closed with one, or in a standing doubt, and
 // there is a reason; ErrNotFound for an unknown pair; others are those of
 // [Ledger.Commit] and [Ledger.FindSource], ErrReadOnly and ErrClosed.
 func (l *Ledger) Accept(id PairID, a Acceptance) error {
@@ -58,7 +59,11 @@ func (l *Ledger) Accept(id PairID, a Acceptance) error {
 	if err != nil || slices.Equal(list, p.accepted) {
 		return err
 	}
-	return l.commit(task{accept: &acceptChange{p, list}})
+	cutBad, err := l.badBeyond(p, p.cut(), list)
+	if err != nil {
+		return err
+	}
+	return l.commit(task{accept: &acceptChange{p, list, cutBad}})
 }
 
 // known returns a pair, open or closed, to which something may be added.
@@ -77,16 +82,12 @@ func (l *Ledger) known(id PairID) (*pair, error) {
 // accepting returns the acceptances of a pair with one more. The caller holds
 // l.commitMu, so that the committed books stay as they are.
 func (l *Ledger) accepting(p *pair, a *Acceptance) ([]acceptance, error) {
-	if cut := p.cut(); cut != nil && a.Range.End > cut.Source {
-		return nil, lawErrorf(lawAccepted, "accepts source offsets %v, but the books hold no more from %d on", a.Range, cut.Source)
-	}
 	bad, err := l.badTiles(p, a.Range)
 	if err != nil {
 		return nil, err
 	}
-	coverage := slices.Concat(bad, l.doubtful(p))
-	if first := uncovered(a.Range, coverage); first >= 0 {
-		return nil, lawErrorf(lawAccepted, "source offset %d is neither in a bad tile nor in doubt", first)
+	if err := l.covers(p, a.Range, bad); err != nil {
+		return nil, err
 	}
 	list := []acceptance{{*a, overlap(a.Range, bad)}}
 	for _, old := range p.accepted {
@@ -122,15 +123,29 @@ func (l *Ledger) badTiles(p *pair, in Range) (bad []Range, err error) {
 	return bad, nil
 }
 
-// doubtful returns the ranges that are in doubt, below the cut if there is one.
-func (l *Ledger) doubtful(p *pair) []Range {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	var ranges []Range
-	for _, d := range p.standing() {
-		ranges = append(ranges, d.Range)
+// covers returns an error unless each offset of a range is in a bad tile below the
+// cut, if there is one, or in a standing doubt.
+func (l *Ledger) covers(p *pair, r Range, bad []Range) error {
+	var coverage []Range
+	cut := p.cut()
+	for _, tile := range bad {
+		if cut != nil {
+			tile.End = min(tile.End, cut.Source)
+		}
+		coverage = append(coverage, tile)
 	}
-	return ranges
+	for _, d := range l.StandingDoubts(p.ID) {
+		coverage = append(coverage, d.Range)
+	}
+	first := uncovered(r, coverage)
+	switch {
+	case first < 0:
+		return nil
+	case cut != nil && first >= cut.Source:
+		return lawErrorf(lawAccepted, "accepts source offset %d, but the books hold no more from %d on", first, cut.Source)
+	default:
+		return lawErrorf(lawAccepted, "source offset %d is neither in a bad tile nor in doubt", first)
+	}
 }
 
 // uncovered returns the first offset of r that is in none of the ranges; -1 if

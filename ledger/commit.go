@@ -169,6 +169,11 @@ func (l *Ledger) take(t task) (*commit, error) {
 	if t.close != nil {
 		c.change(t.close).close(&t, c.time)
 	}
+	if a := t.accept; a != nil && a.cutBad != a.pair.cutBad {
+		record := a.pair.pairRecord
+		record.cutBad = a.cutBad
+		c.change(a.pair).record = &record
+	}
 	c.countMarks(l.marks)
 	return c, nil
 }

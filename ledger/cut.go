@@ -47,6 +47,8 @@ func (l *Ledger) CutAt(id PairID, target int64) (Cut, error) {
 // CutOff returns where the pair's books are cut off; nil if they hold up to their
 // end. Beside the cut that the pair was closed with, a later generation that
 // began below it in the same target topic cuts it off: the log had ended there.
+// So does one that copied the source topic again, as the target topic was gone
+// and had been made anew; that one leaves nothing of it.
 //
 // Errors are those of [Ledger.CutAt].
 func (l *Ledger) CutOff(id PairID) (*Cut, error) {
@@ -70,18 +72,33 @@ func (l *Ledger) CutOff(id PairID) (*Cut, error) {
 }
 
 // lowestBase returns where in the pair's target partition the lowest one of the
-// later generations begins; the highest offset if there is none.
+// later generations begins, which is 0 where one of them copied it all again into
+// a topic that was made anew; the highest offset if there is none.
 func (l *Ledger) lowestBase(pair *Pair) int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	base := int64(math.MaxInt64)
 	for _, p := range l.pairs {
-		if p.SourceTopic == pair.SourceTopic && p.Partition == pair.Partition && p.Generation > pair.Generation &&
-			p.TargetTopic == pair.TargetTopic && p.TargetTopicID == pair.TargetTopicID {
+		if p.SourceTopic != pair.SourceTopic || p.Partition != pair.Partition || p.Generation <= pair.Generation ||
+			p.TargetTopic != pair.TargetTopic {
+			continue
+		}
+		if p.TargetTopicID == pair.TargetTopicID {
 			base = min(base, p.TargetBase)
+		} else if l.copiesAgain(p, pair) {
+			base = 0
 		}
 	}
 	return base
+}
+
+// copiesAgain reports whether a pair followed one in the target topic of an
+// earlier one because that topic was gone, and copies all that the earlier one had
+// copied. The caller holds l.mu.
+func (l *Ledger) copiesAgain(p *pair, earlier *Pair) bool {
+	before, ok := l.pairs[p.previous]
+	return ok && before.cut() != nil && before.TargetTopic == p.TargetTopic && before.TargetTopicID == earlier.TargetTopicID &&
+		p.SourceTopicID == earlier.SourceTopicID && p.ScopeStart <= earlier.ScopeStart
 }
 
 // cut returns the cut that the pair was closed with; nil if there is none.
@@ -178,8 +195,8 @@ func (c *Cut) splits(e *Entry) error {
 }
 
 // badBeyond returns how many committed offsets from the cut on are in bad tiles
-// that nobody accepted. The caller holds l.commitMu.
-func (l *Ledger) badBeyond(p *pair, cut *Cut) (bad int64, err error) {
+// that none of the acceptances is about. The caller holds l.commitMu.
+func (l *Ledger) badBeyond(p *pair, cut *Cut, accepted []acceptance) (bad int64, err error) {
 	if cut == nil {
 		return 0, nil
 	}
@@ -187,7 +204,7 @@ func (l *Ledger) badBeyond(p *pair, cut *Cut) (bad int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return unacceptedOf(p.accepted, ranges), nil
+	return unacceptedOf(accepted, ranges), nil
 }
 
 // unacceptedOf returns how many offsets of the ranges, which are disjoint, nobody

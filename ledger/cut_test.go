@@ -69,3 +69,46 @@ func TestCutOff(t *testing.T) {
 		reopen(t, l)
 	}
 }
+
+// TestCutOffByTopicMadeAnew: a target topic that was made anew, and into which all
+// was copied again, leaves nothing of any generation in the one before; one that
+// begins above, or of another source topic, leaves them as they are.
+func TestCutOffByTopicMadeAnew(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		source TopicID
+		start  int64
+		cut    *Cut
+		gone   bool
+	}{
+		{"copied again", TopicID{}, 0, &Cut{20, 17}, true},
+		{"copied again from above", TopicID{}, 1, &Cut{20, 17}, false},
+		{"another source topic", TopicID{7}, 0, &Cut{20, 17}, false},
+		{"not cut off", TopicID{}, 0, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := mustCreate(t)
+			first := lossyBooks(t, l)
+			next := nextOf(t, l, first)
+			next.SourceTopicID, next.ScopeStart, next.TargetBase = TopicID{}, 20, 17
+			second, err := l.Reopen(first, Closing{}, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, second, copiedEntry(l.End(second), 4))
+			mustCommit(t, l)
+			next.SourceTopicID, next.TargetTopicID, next.ScopeStart, next.TargetBase = test.source, TopicID{5}, test.start, 0
+			if _, err := l.Reopen(second, Closing{Cut: test.cut}, next); err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.CutOff(first)
+			if err != nil || (got != nil) != test.gone || got != nil && *got != (Cut{0, 0}) {
+				t.Errorf("the first generation is cut off at %+v, %v", got, err)
+			}
+			if got, err = l.CutOff(second); err != nil || (got == nil) != (test.cut == nil) || got != nil && *got != *test.cut {
+				t.Errorf("the second generation is cut off at %+v, %v, want %+v", got, err, test.cut)
+			}
+			reopen(t, l)
+		})
+	}
+}

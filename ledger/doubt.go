@@ -100,32 +100,56 @@ func (l *Ledger) Doubts(id PairID) []Doubt {
 	return nil
 }
 
-// UnacceptedDoubts returns what is left of a pair's doubts, as [Ledger.Doubts]
-// returns them, outside its acceptances; of a pair that was closed with a cut,
-// what is below that.
+// UnacceptedDoubts returns what is left of a pair's standing doubts outside its
+// acceptances; none for an unknown pair.
 func (l *Ledger) UnacceptedDoubts(id PairID) []Doubt {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	p, ok := l.pairs[id]
-	if !ok {
-		return nil
-	}
-	rest := p.standing()
-	for _, a := range p.accepted {
+	rest := l.StandingDoubts(id)
+	for _, a := range l.Acceptances(id) {
 		rest = doubtsWithout(rest, a.Range)
 	}
 	return rest
 }
 
-// standing returns the doubts below the cut, if there is one.
-func (p *pair) standing() []Doubt {
-	if cut := p.cut(); cut != nil {
-		return doubtsWithout(p.doubts, Range{cut.Source, math.MaxInt64})
+// StandingDoubts returns what is left of a pair's doubts, as [Ledger.Doubts]
+// returns them, accepted or not. What the target lost of the pair, as
+// [Ledger.CutOff] tells, is in doubt until a later generation of the same source
+// topic has read it again, which has doubts of its own: what is gone of a
+// compacted topic concerns keys that the target still holds. Where the ledger
+// cannot be read every doubt stands.
+func (l *Ledger) StandingDoubts(id PairID) []Doubt {
+	doubts := l.Doubts(id)
+	if len(doubts) == 0 {
+		return nil
 	}
-	return slices.Clone(p.doubts)
+	cut, err := l.CutOff(id)
+	if err != nil || cut == nil {
+		return doubts
+	}
+	for _, again := range l.readAgain(id) {
+		doubts = doubtsWithout(doubts, Range{max(again.Start, cut.Source), again.End})
+	}
+	return doubts
+}
+
+// readAgain returns what the committed books of later generations say of the
+// source topic of a pair.
+func (l *Ledger) readAgain(id PairID) (ranges []Range) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	pair := l.pairs[id]
+	for _, p := range l.pairs {
+		if p.SourceTopic == pair.SourceTopic && p.Partition == pair.Partition && p.Generation > pair.Generation &&
+			p.SourceTopicID == pair.SourceTopicID {
+			ranges = append(ranges, Range{p.ScopeStart, p.tail().end.source})
+		}
+	}
+	return ranges
 }
 
 func doubtsWithout(doubts []Doubt, taken Range) (rest []Doubt) {
+	if taken.Start >= taken.End {
+		return doubts
+	}
 	for _, d := range doubts {
 		for _, r := range without(d.Range, taken) {
 			rest = append(rest, Doubt{d.Kind, r, d.AtMillis})

@@ -23,6 +23,23 @@ func (m *modelPair) holds(offset int64) bool {
 	return m.marks.cut == nil || offset < m.marks.cut.Source
 }
 
+// stands reports whether an offset that is in doubt still is: the target has what
+// was copied there, or no later generation of the source topic has read it.
+func (w *world) stands(m *modelPair, offset int64) bool {
+	lost, again := !m.holds(offset), false
+	for _, p := range w.pairs {
+		if p.info.SourceTopic != m.info.SourceTopic || p.info.Partition != m.info.Partition || p.id <= m.id {
+			continue
+		}
+		// Its log ended there: the first copied record from there on is lost, and all behind it.
+		for at, o := range m.source[:min(int64(m.durableSource), offset+1)] {
+			lost = lost || o.tile == Copied && o.other >= p.info.TargetBase && int64(at) <= offset
+		}
+		again = again || p.info.ScopeStart <= offset && offset < int64(p.durableSource)
+	}
+	return !lost || !again
+}
+
 func (m *modelPair) bad(offset int64) bool {
 	return m.source[offset].tile == Lost || m.source[offset].tile == Unexplained
 }
@@ -43,8 +60,9 @@ func (w *world) accept() {
 	r := w.randomRange(m)
 	reason := fmt.Sprint("reason ", w.rand.IntN(3))
 	allowed := r.End <= int64(len(m.source))
+	w.commit() // as the ledger does first
 	for offset := r.Start; offset < r.End && allowed; offset++ {
-		allowed = (m.bad(offset) || m.marks.doubts[offset]) && m.holds(offset)
+		allowed = m.bad(offset) && m.holds(offset) || m.marks.doubts[offset] && w.stands(m, offset)
 	}
 	err := w.l.Accept(m.id, Acceptance{Range: r, Reason: reason})
 	if allowed && err != nil || !allowed && !breaks(lawAccepted)(err) {
@@ -139,7 +157,7 @@ func (w *world) compareMarks(l *Ledger, m *modelPair) {
 		doubts = m.marks.durable
 	}
 	left := maps.Clone(doubts)
-	maps.DeleteFunc(left, func(offset int64, _ bool) bool { return accepted[offset] != "" || !m.holds(offset) })
+	maps.DeleteFunc(left, func(offset int64, _ bool) bool { return accepted[offset] != "" || !w.stands(m, offset) })
 	for name, c := range map[string]struct {
 		got  []Doubt
 		want map[int64]bool

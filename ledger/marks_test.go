@@ -210,6 +210,12 @@ func TestCut(t *testing.T) {
 			t.Errorf("the new one starts at %+v", got)
 		}
 	}
+	mustMark(t, l, id, "[10, 12) before ada 5; unaccepted 5; doubt stale_keys_possible [20, 36) 7; left [20, 36)")
+	mustAppend(t, l, after, copiedEntry(l.End(after), 2))
+	mustCommit(t, l)
+	mustMark(t, l, id, "[10, 12) before ada 5; unaccepted 5; doubt stale_keys_possible [20, 36) 7; left [20, 25); left [27, 36)")
+	mustAppend(t, l, after, copiedEntry(l.End(after), 9))
+	mustCommit(t, l)
 	mustMark(t, l, id, "[10, 12) before ada 5; unaccepted 5; doubt stale_keys_possible [20, 36) 7; left [20, 25)")
 	for _, r := range []Range{{36, 40}, {24, 26}, {34, 36}} {
 		if err := l.Accept(id, Acceptance{Range: r, Reason: "x"}); !breaks(lawAccepted)(err) {
@@ -219,6 +225,57 @@ func TestCut(t *testing.T) {
 	mustAccept(t, l, id, Range{12, 15}, "after")
 	mustAccept(t, l, id, Range{20, 25}, "doubt")
 	mustMark(t, l, id, "[10, 12) before ada 5; [12, 15) after ada 5; [20, 25) doubt ada 5; unaccepted 2; doubt stale_keys_possible [20, 36) 7")
+}
+
+// TestDoubtBeyondCut: what the target lost of a generation stays in doubt until a
+// later one has read the same source topic there again; somebody may accept it,
+// also where bad tiles are in it, which belong to no count.
+func TestDoubtBeyondCut(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		next func(p *Pair)
+		read int64
+		left string
+	}{
+		{"nothing is read again", func(p *Pair) { p.ScopeStart = 15 }, 0, "left [12, 30)"},
+		{"some of it is", func(p *Pair) { p.ScopeStart = 15 }, 10, "left [12, 15); left [25, 30)"},
+		{"all that was lost", func(p *Pair) { p.ScopeStart = 15 }, 30, "left [12, 15)"},
+		{"from its beginning, and below", func(p *Pair) { p.ScopeStart = 3 }, 30, "left [12, 15)"},
+		{"another source topic", func(p *Pair) { p.SourceTopicID = TopicID{9} }, 40, "left [12, 30)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := mustCreate(t)
+			id := lossyBooks(t, l)
+			mustDoubt(t, l, id, Range{12, 30}, 7)
+			next := nextOf(t, l, id)
+			next.SourceTopicID, next.TargetBase = TopicID{}, 10
+			test.next(&next)
+			after, err := l.Reopen(id, Closing{Cut: &Cut{15, 10}}, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.read > 0 {
+				mustAppend(t, l, after, copiedEntry(l.End(after), test.read))
+				mustCommit(t, l)
+			}
+			mustMark(t, l, id, "unaccepted 5; doubt stale_keys_possible [12, 30) 7; "+test.left)
+			reopen(t, l)
+		})
+	}
+	l := mustCreate(t)
+	id := lossyBooks(t, l)
+	mustDoubt(t, l, id, Range{17, 30}, 7)
+	if err := l.ClosePair(id, Closing{Cut: &Cut{15, 10}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Accept(id, Acceptance{Range: Range{30, 31}, Reason: "x"}); !breaks(lawAccepted)(err) {
+		t.Errorf("accepted beyond the doubt: %v", err)
+	}
+	mustAccept(t, l, id, Range{18, 24}, "seen")
+	mustMark(t, l, id, "[18, 24) seen ada 5; unaccepted 5; doubt stale_keys_possible [17, 30) 7; left [17, 18); left [24, 30)")
+	mustAccept(t, l, id, Range{10, 15}, "lost")
+	mustMark(t, l, id, "[10, 15) lost ada 5; [18, 24) seen ada 5; unaccepted 0; doubt stale_keys_possible [17, 30) 7; left [17, 18); left [24, 30)")
+	reopen(t, l)
 }
 
 // TestCutOfAccepted: bad tiles beyond the cut that were accepted before are in no

@@ -217,7 +217,7 @@ func (l *Ledger) closable(id PairID, closing Closing) (t task, err error) {
 	if err := l.cutFault(t.close, t.closing.Cut); err != nil {
 		return t, err
 	}
-	t.cutBad, err = l.badBeyond(t.close, t.closing.Cut)
+	t.cutBad, err = l.badBeyond(t.close, t.closing.Cut, t.close.accepted)
 	return t, err
 }
 

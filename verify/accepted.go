@@ -47,18 +47,16 @@ func (b *books) bad(f *findings, e *ledger.Entry, found Finding) {
 	}
 }
 
-// doubt reports what the books say that may not hold.
+// doubt reports what the books say that may not hold. What the target lost may
+// still be in doubt; what it keeps of a source that was cut is set aside.
 func (b *books) doubt(f *findings) {
 	for _, d := range b.doubts {
-		rest := d.Range
-		if b.cut != nil {
-			d.Range.End = min(d.Range.End, b.cut.Source)
-			rest.Start = max(rest.Start, d.Range.End)
+		if !b.kept {
+			b.doubtIn(d.Range, f.add)
+			continue
 		}
-		b.doubtIn(d.Range, f.add)
-		if b.kept {
-			b.doubtIn(rest, f.aside)
-		}
+		b.doubtIn(ledger.Range{Start: d.Range.Start, End: min(d.Range.End, b.cut.Source)}, f.add)
+		b.doubtIn(ledger.Range{Start: max(d.Range.Start, b.cut.Source), End: d.Range.End}, f.aside)
 	}
 }
 

@@ -356,3 +356,76 @@ func TestCutGenerationOfCutSource(t *testing.T) {
 	f.copy(nil, "t")
 	expect(t, f.verify(verify.ModeFull), verify.Complete, "not_verified(not_read) no fault t-0 source [0, 40) target [0, 40)")
 }
+
+// TestTargetMadeAnewAfterCut: a topic that was made anew, and into which all was
+// copied again, is what the copy is; no earlier generation counts beside it.
+func TestTargetMadeAnewAfterCut(t *testing.T) {
+	f := cutFlow(t, 72, 22, true)
+	f.deleteTopic(f.pair.Target, "t")
+	f.must(f.target.CreateTopic(f.ctx, "t", 1, nil))
+	f.again(ledger.Closing{Reason: "target_recreated", Cut: &ledger.Cut{Source: 22, Target: 22}}, func(next *ledger.Pair) {
+		next.TargetTopicID, next.ScopeStart, next.TargetBase = f.topicID(f.target, "t"), 0, 0
+	})
+	f.copy(nil, "t")
+	for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeTarget} {
+		report := f.verify(mode)
+		expect(t, report, verify.Complete, "")
+		if c := report.Summary; c.Copied != 60 || c.Equal != 60 {
+			t.Errorf("mode %s: %+v", mode, report.Partitions)
+		}
+	}
+}
+
+// TestDoubtsBeyondCut: a doubt about what the target lost is there until the range
+// has been read again; where the source topic is another one, until somebody
+// accepts it.
+func TestDoubtsBeyondCut(t *testing.T) {
+	modes := []verify.Mode{verify.ModeBooks, verify.ModeTarget, verify.ModeFull}
+	for _, recreated := range []bool{false, true} {
+		f := newFlow(t, 73)
+		f.apart = true
+		f.created("t", 1, nil)
+		f.plain(f.pair.Source, "t", 0, 60)
+		f.copy(nil, "t")
+		f.edit(func(l *ledger.Ledger) error {
+			return l.SetDoubt(l.Pairs()[0].ID, ledger.Doubt{Kind: ledger.StaleKeys, Range: ledger.Range{Start: 40, End: 55}})
+		})
+		f.loseTail("t", 45)
+		if recreated {
+			f.deleteTopic(f.pair.Source, "t")
+			f.created("t", 1, nil)
+			f.plain(f.pair.Source, "t", 100, 70)
+		}
+		f.again(ledger.Closing{Reason: "a person said so", Cut: &ledger.Cut{Source: 45, Target: 45}}, func(next *ledger.Pair) {
+			next.ScopeStart, next.TargetBase = 45, 45
+			if recreated {
+				next.SourceTopicID, next.ScopeStart = f.topicID(f.source, "t"), 0
+			}
+		})
+		f.copy(nil, "t")
+		want := &verify.Range{Start: 40, End: 45}
+		if recreated {
+			want.End = 55
+		}
+		doubts := func() (list []string) {
+			for _, mode := range modes {
+				report := f.verify(mode)
+				for _, found := range report.Findings {
+					if found.Kind == verify.StaleKeysPossible {
+						list = append(list, fmt.Sprint(found.Source, report.Verdict, found.Accepted != nil))
+					}
+				}
+			}
+			return list
+		}
+		open := fmt.Sprint(want, verify.Inconclusive, false)
+		if got := doubts(); !slices.Equal(got, []string{open, open, open}) {
+			t.Errorf("created again %t: %v, want %s in all modes", recreated, got, open)
+		}
+		f.accept(want.Start, want.End)
+		if got := doubts(); len(got) != 3 || slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "true") }) ||
+			f.verify(verify.ModeBooks).Verdict != verify.CompleteWithAcceptedLosses {
+			t.Errorf("created again %t, accepted: %v", recreated, got)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type books struct {
 func openBooks(l *ledger.Ledger, pair ledger.Pair, later []ledger.Pair) (*books, error) {
 	b := &books{
 		ledger: l, pair: pair, state: l.State(pair.ID), end: l.Committed(pair.ID), totals: l.Totals(pair.ID),
-		accepted: l.Acceptances(pair.ID), doubts: l.Doubts(pair.ID),
+		accepted: l.Acceptances(pair.ID), doubts: l.StandingDoubts(pair.ID),
 	}
 	return b, b.cutAt(later)
 }

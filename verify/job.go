@@ -15,6 +15,7 @@ import (
 // A job is one row of the report in the making.
 type job struct {
 	books    *books // nil: the source partition has none
+	stop     string // why it has none, as the ledger says; "" if it does not
 	findings findings
 	row      Partition
 
@@ -253,7 +254,9 @@ func (j *job) withoutBook() {
 		id := s.state.id.String()
 		j.row.TopicID = &id
 	}
-	if err := s.unreadable(); err != nil {
+	if !s.known {
+		f.note(NotCopiedYet, NoBook, nil, nil, "the flow has this partition and the ledger has no open book of it%s", j.stop)
+	} else if err := s.unreadable(); err != nil {
 		f.note(NotCopiedYet, NoBook, nil, nil, "the source has this partition and the ledger has no open book of it; its end is not known: %v", err)
 	} else {
 		j.row.Source = Range{s.bounds.start, s.bounds.end}
@@ -277,9 +280,10 @@ func (j *job) booksAlone(config *Config) {
 		return
 	}
 	if j.row.Copied > 0 && config.Mode != ModeBooks {
-		f.note(NotVerified, NotRead, &j.row.Source, j.row.Target, "generation %d is closed (%s): its books alone were read", b.pair.Generation, b.pair.Closed.Reason)
+		// What is closed is no part of what has to be proven; what is in doubt in it is.
+		f.aside(Finding{Kind: NotVerified, Reason: NotRead, Source: &j.row.Source, Target: j.row.Target,
+			Detail: fmt.Sprintf("generation %d is closed (%s): its books alone were read", b.pair.Generation, b.pair.Closed.Reason)})
 	}
-	f.open = false // what is closed is no part of what has to be proven
 	j.row.Verdict = f.verdict()
 }
 

@@ -311,3 +311,56 @@ func TestMaxFindings(t *testing.T) {
 		t.Errorf("%d findings, %d left out", len(report.Findings), report.Omitted)
 	}
 }
+
+// TestLedgerWithoutBooks: of a ledger that has no book, nothing was copied, in
+// whatever mode; the partitions that could not be begun are named where the ledger
+// knows them.
+func TestLedgerWithoutBooks(t *testing.T) {
+	modes := []verify.Mode{verify.ModeBooks, verify.ModeTarget}
+	for _, stopped := range []bool{false, true} {
+		f := newFlow(t, 74)
+		f.created("t", 1, nil)
+		f.plain(f.pair.Source, "t", 0, 5)
+		f.edit(func(l *ledger.Ledger) error {
+			if stopped {
+				for _, topic := range []string{"t", "x"} {
+					f.must(l.SetStop(ledger.Stop{SourceTopic: topic, Offset: -1, Reason: "target_not_empty", Detail: "it holds records"}))
+				}
+			}
+			return l.SetScope(ledger.Scope{Topics: []string{"t"}})
+		})
+		expect(t, f.verify(verify.ModeFull), verify.Inconclusive, "not_copied_yet(no_book) no fault t-0 source [0, 5) target")
+		for _, mode := range modes {
+			report, want := f.verify(mode), ""
+			if stopped {
+				want = "not_copied_yet(no_book) no fault t-0 source  target"
+			}
+			expect(t, report, verify.Inconclusive, want)
+			if stopped && (!strings.HasSuffix(report.Findings[0].Detail, "target_not_empty: it holds records") || len(report.Scope.OutOfScope) != 1) {
+				t.Errorf("mode %s: %+v, out of scope %+v", mode, report.Findings, report.Scope.OutOfScope)
+			}
+		}
+	}
+}
+
+// TestStoppedWithoutBook: a partition of the flow that has no book leaves the
+// verdict open, whatever the books of others say.
+func TestStoppedWithoutBook(t *testing.T) {
+	f := newFlow(t, 75)
+	for _, topic := range []string{"t", "u"} {
+		f.created(topic, 1, nil)
+		f.plain(f.pair.Source, topic, 0, 5)
+	}
+	f.copy(nil, "t")
+	f.edit(func(l *ledger.Ledger) error {
+		for _, topic := range []string{"t", "u"} {
+			f.must(l.SetStop(ledger.Stop{SourceTopic: topic, Offset: -1, Reason: "target_not_empty", Detail: "it holds records"}))
+		}
+		return l.SetScope(ledger.Scope{Topics: []string{".*"}})
+	})
+	for _, mode := range []verify.Mode{verify.ModeBooks, verify.ModeTarget} {
+		expect(t, f.verify(mode), verify.Inconclusive, "not_copied_yet(no_book) no fault u-0 source  target")
+		only := func(c *verify.Config) { c.Topics = []string{"t"} }
+		expect(t, f.verify(mode, only), verify.Complete, "")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -164,8 +165,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if len(r.jobs) == 0 {
-		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text(0))
+	if r.source == nil {
+		r.findStopped()
+	}
+	if err := r.nothing(); err != nil {
+		return err
 	}
 	slices.SortFunc(r.jobs, (*job).compare)
 	r.askUnmatched()
@@ -369,6 +373,42 @@ func (r *run) findMissingBooks(topics map[string]topicState) {
 			}
 		}
 	}
+}
+
+// findStopped makes jobs for partitions that have no book, as the ledger says why
+// they could not be begun. Without the source nothing else tells of them.
+func (r *run) findStopped() {
+	open := map[topicPartition]bool{}
+	for _, j := range r.openJobs() {
+		open[topicPartition{j.books.pair.SourceTopic, j.books.pair.Partition}] = true
+	}
+	for _, stop := range r.ledger.Stops() {
+		switch why := r.scope.withoutBook(stop.SourceTopic); {
+		case open[topicPartition{stop.SourceTopic, stop.Partition}]:
+		case why != "" && why != WithoutBook:
+			r.outOfScope = append(r.outOfScope, OutOfScope{stop.SourceTopic, why})
+		default:
+			r.jobs = append(r.jobs, &job{
+				findings: findings{topic: stop.SourceTopic, partition: stop.Partition, limit: r.config.MaxFindings},
+				stop:     fmt.Sprintf(": %s: %s", stop.Reason, stop.Detail),
+			})
+		}
+	}
+}
+
+// nothing returns an error if nothing that was asked for is there. Where the
+// ledger has no book at all, nothing was copied: without the source nobody can
+// tell what should have been.
+func (r *run) nothing() error {
+	switch {
+	case len(r.jobs) > 0:
+		return nil
+	case r.source != nil || len(r.ledger.Pairs()) > 0:
+		return usageErrorf("nothing to verify: no topic of ledger %s matches %s", r.config.LedgerPath, r.scope.text(0))
+	}
+	r.config.Logger.Warn("the ledger has no book: nothing was copied", "ledger", r.config.LedgerPath)
+	r.doubtful = true
+	return nil
 }
 
 // askUnmatched names what was asked for and is nowhere to be found. Without the

@@ -87,6 +87,21 @@ func TestAccept(t *testing.T) {
 	if text := status(0, 0, 5); !strings.Contains(text, "5 lost or unexplained and accepted") {
 		t.Errorf("status: %s", text)
 	}
+	// What is accepted is shown as verify shows it, to the offset.
+	_, out, errs := askLedger(t, path, "status", "-o", "json")
+	list := decodeStatus(t, out, errs).Acceptances
+	if len(list) != 2 || list[0].Topic != "orders" || list[0].Partition != 0 || list[0].Generation != 1 || list[0].Offsets.Start != 20 || list[0].Offsets.End != 24 ||
+		list[0].By != got.By || list[0].At == "" || list[0].Reason != "all of it" || list[1].Offsets.Start != 25 || list[1].Offsets.End != 26 || list[1].Reason != "nobody knows" {
+		t.Errorf("status says %+v is accepted", list)
+	}
+	for _, line := range []string{
+		"\naccepted: orders:0 source offsets [20, 24), generation 1, by " + got.By + " at " + list[0].At + ": all of it\n",
+		"\naccepted: orders:0 source offsets [25, 26), generation 1, by " + got.By + " at " + list[1].At + ": nobody knows\n",
+	} {
+		if text := status(0, 0, 5); !strings.Contains(text, line) {
+			t.Errorf("status: %s\nlacks %s", text, line)
+		}
+	}
 	l := kafkatest.OpenLedger(t, path, ledger.Options{})
 	defer l.Close()
 	if got := l.Acceptances(1); len(got) != 2 || got[0].Reason != "all of it" || got[0].Range != (ledger.Range{Start: 20, End: 24}) || !strings.Contains(got[0].By, "@") {

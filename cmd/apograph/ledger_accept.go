@@ -192,7 +192,7 @@ func refusedAcceptance(l *ledger.Ledger, request acceptRequest, pair ledger.Pair
 // badIn returns what is bad or in doubt within a range of a pair.
 func badIn(l *ledger.Ledger, id ledger.PairID, in ledger.Range) ([]acceptedInfo, error) {
 	found, err := badTilesIn(l, id, in)
-	for _, d := range l.Doubts(id) {
+	for _, d := range l.StandingDoubts(id) {
 		if start, end := max(d.Range.Start, in.Start), min(d.Range.End, in.End); start < end {
 			found = append(found, acceptedInfo{d.Kind.String(), start, end, "", instantOf(d.AtMillis)})
 		}

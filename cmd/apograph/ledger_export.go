@@ -29,6 +29,9 @@ func ledgerExportCommand() command {
 			"leave none out: the source's book from offset 0, the target's from where the\n" +
 			"flow began. A copied line is a run of consecutive copied offsets; the lines of\n" +
 			"one entry repeat it with its digest, which covers all its records in order.\n" +
+			"Where the target lost the end of a generation and it was copied again, the\n" +
+			"lines end there: nothing stands in two of them. An entry that lies across such\n" +
+			"a place is written whole, and is larger than its lines.\n" +
 			"Topics are chosen by their names on the source, for either book.\n\n" +
 			"Works on a private copy, so that the ledger stays free for a replicator; the\n" +
 			"copy needs as much room as the ledger, in the directory for temporary files.",
@@ -83,6 +86,25 @@ type ledgerExport struct {
 	chosen selection
 	writer tileWriter
 	lines  atomic.Int64 // written so far
+
+	generations map[sourceLog][]generation
+}
+
+// A sourceLog is a partition of one source topic.
+type sourceLog struct {
+	topic     string
+	id        ledger.TopicID
+	partition int32
+}
+
+// A generation begins at a source offset.
+type generation struct {
+	number int32
+	start  int64
+}
+
+func sourceLogOf(p *ledger.Pair) sourceLog {
+	return sourceLog{p.SourceTopic, p.SourceTopicID, p.Partition}
 }
 
 // run writes the chosen topics of the ledger at path. It reads the ledger page
@@ -97,6 +119,11 @@ func (x *ledgerExport) run(ctx context.Context, path string) (err error) {
 	if len(pairs) == 0 && len(l.Pairs()) > 0 {
 		return usagef("nothing to export: no topic of ledger %s matches %s", path, x.chosen).
 			withHint("topics are chosen by their names on the source, as regular expressions on the whole name")
+	}
+	x.generations = map[sourceLog][]generation{}
+	for i := range pairs {
+		source := sourceLogOf(&pairs[i])
+		x.generations[source] = append(x.generations[source], generation{pairs[i].Generation, pairs[i].ScopeStart})
 	}
 	if err := x.writer.begin(); err != nil {
 		return err
@@ -127,7 +154,13 @@ func (x *ledgerExport) order(pairs []ledger.Pair) []ledger.Pair {
 	return pairs
 }
 
+// writePair writes the lines of one generation, up to where the target lost what
+// its books say: a later one tells of the offsets from there on.
 func (x *ledgerExport) writePair(ctx context.Context, l *ledger.Ledger, pair ledger.Pair) error {
+	cut, err := x.heldUntil(l, &pair)
+	if err != nil {
+		return err
+	}
 	for entry, err := range l.Entries(pair.ID, 0) {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -135,15 +168,48 @@ func (x *ledgerExport) writePair(ctx context.Context, l *ledger.Ledger, pair led
 		if err != nil {
 			return err
 		}
-		for run := range entry.Runs() {
-			if !x.holds(run.Tile) {
-				continue
-			}
-			if err := x.writer.write(x.lineOf(&pair, &entry, run)); err != nil {
-				return err
-			}
-			x.lines.Add(1)
+		// The digest is of all records of the entry, also of those behind the cut.
+		whole := entryLineOf(&entry)
+		if cut != nil && !cut.Clip(&entry) {
+			continue
 		}
+		if err := x.writeEntry(&pair, &entry, whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heldUntil returns where the books of a generation hold no more; nil if they hold
+// to their end. Where the target lost all that it had copied, a later one that
+// begins lower in the same source topic tells anew what stood before that.
+func (x *ledgerExport) heldUntil(l *ledger.Ledger, pair *ledger.Pair) (*ledger.Cut, error) {
+	cut, err := l.CutOff(pair.ID)
+	if cut == nil || cut.Target > pair.TargetBase {
+		return cut, err
+	}
+	for _, later := range x.generations[sourceLogOf(pair)] {
+		if later.number > pair.Generation {
+			cut.Source = min(cut.Source, later.start)
+		}
+	}
+	return cut, nil
+}
+
+// writeEntry writes the lines of what the books hold of an entry.
+func (x *ledgerExport) writeEntry(pair *ledger.Pair, entry *ledger.Entry, whole *entryLine) error {
+	for run := range entry.Runs() {
+		if !x.holds(run.Tile) {
+			continue
+		}
+		line := x.lineOf(pair, entry, run)
+		if run.Tile == ledger.Copied {
+			line.Entry = whole
+		}
+		if err := x.writer.write(line); err != nil {
+			return err
+		}
+		x.lines.Add(1)
 	}
 	return nil
 }
@@ -169,9 +235,6 @@ func (x *ledgerExport) lineOf(pair *ledger.Pair, entry *ledger.Entry, run ledger
 	if run.Tile == entry.Tile {
 		line.Cause, line.Reason = entry.Cause.String(), entry.Reason
 		line.LastKnown = instantOf(entry.LastKnownMillis)
-	}
-	if run.Tile == ledger.Copied {
-		line.Entry = entryLineOf(entry)
 	}
 	if x.book == bookTarget {
 		line.setTarget(pair, entry, run)

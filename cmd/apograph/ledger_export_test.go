@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"path/filepath"
@@ -304,4 +305,114 @@ func checkEntry(t *testing.T, m *bookModel, line tileLine) {
 	if *line.Entry != want {
 		t.Fatalf("line %+v: entry %+v, want %+v", line, *line.Entry, want)
 	}
+}
+
+// TestExportEndsAtTheCut: the lines of a generation whose end the target lost stop
+// there, in both books, whichever later generation began below; the model of each
+// generation holds every single offset that was booked.
+func TestExportEndsAtTheCut(t *testing.T) {
+	mustHaveNoTemporaries(t)
+	for seed := range uint64(12) {
+		t.Run("seed "+strconv.FormatUint(seed, 10), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "f.ledger")
+			models, cuts := mustCutModel(t, path, rand.New(rand.NewPCG(seed, 7)))
+			for _, book := range []string{bookSource, bookTarget} {
+				next, told := make([]map[string]int64, len(models)), map[int64]int32{}
+				for _, line := range mustExport(t, path, book) {
+					i := line.Generation - 1
+					if next[i] == nil {
+						next[i] = map[string]int64{}
+					}
+					if book == bookSource {
+						checkSourceLine(t, models[i], line, next[i])
+					} else {
+						checkTargetLine(t, models[i], line, "t", next[i])
+					}
+					for at := line.Start; at < line.End && line.Tile != "before_start"; at++ {
+						if before, twice := told[at]; twice {
+							t.Fatalf("%s: offset %d stands in generations %d and %d", book, at, before, line.Generation)
+						}
+						told[at] = line.Generation
+					}
+				}
+				for i, m := range models {
+					want := min(int64(len(m.source)), cuts[i].Source)
+					if book == bookTarget {
+						want = max(min(int64(len(m.target)), cuts[i].Target-m.base), 0)
+					}
+					if next[i]["t"] != want {
+						t.Errorf("%s: generation %d has lines for %d offsets, want %d", book, i+1, next[i]["t"], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// mustCutModel makes a ledger with three generations of one partition, each but the
+// last cut off by the target at random, and returns them offset by offset, and where
+// the books of each hold no more.
+func mustCutModel(t *testing.T, path string, random *rand.Rand) (models []*bookModel, cuts []ledger.Cut) {
+	t.Helper()
+	l, err := ledger.Create(path, ledger.Identity{SourceAlias: "a", TargetAlias: "b"}, ledger.Options{Now: fixtureTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := ledger.Pair{SourceTopic: "t", TargetTopic: "copy-of-t"}
+	ids, err := l.OpenPairs([]ledger.Pair{pair})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, id := &bookModel{}, ids[0]
+	for {
+		for range 10 + random.IntN(30) {
+			if err := l.Append(id, m.grow(random)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustCommit(t, l)
+		models = append(models, m)
+		if len(models) == 3 {
+			break
+		}
+		// The log ends there, which may be below where this generation began.
+		cut := m.cutAt(random.Int64N(m.base + int64(len(m.target)) + 1))
+		cuts = append(cuts, cut)
+		next := cut
+		for i, c := range cuts[:len(cuts)-1] {
+			if at := models[i].cutAt(cut.Target); at.Target < c.Target {
+				cuts[i], next = at, ledger.Cut{Source: min(next.Source, at.Source), Target: at.Target}
+			}
+		}
+		if cut.Target <= m.base {
+			cut = m.cutAt(m.base)
+			cuts[len(cuts)-1] = ledger.Cut{Source: next.Source, Target: m.base}
+		}
+		pair.ScopeStart, pair.TargetBase = next.Source, next.Target
+		if id, err = l.Reopen(id, ledger.Closing{Reason: "target_lost_records", Cut: &cut}, pair); err != nil {
+			t.Fatal(err)
+		}
+		m = &bookModel{base: next.Target}
+		for range next.Source {
+			m.source = append(m.source, sourceOffset{tile: "before_start"})
+		}
+	}
+	if err := l.Check(t.Context(), func(v ledger.Violation) { t.Errorf("%v", v) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return models, append(cuts, ledger.Cut{Source: math.MaxInt64, Target: math.MaxInt64})
+}
+
+// cutAt returns where a log that ends at a target offset cuts off the model: at the
+// first copied record that it lacks; at the end if it lacks none.
+func (m *bookModel) cutAt(target int64) ledger.Cut {
+	for at, o := range m.source {
+		if o.tile == "copied" && o.target >= target {
+			return ledger.Cut{Source: int64(at), Target: target}
+		}
+	}
+	return ledger.Cut{Source: int64(len(m.source)), Target: target}
 }

@@ -128,6 +128,14 @@ type statusAnswer struct {
 		Start, End int64
 		Kind       string
 	}
+	Acceptances []struct {
+		Topic      string
+		Partition  int32
+		Generation int32
+		Offsets    struct{ Start, End int64 } `json:"source_offsets"`
+		By         string
+		At, Reason string
+	}
 	Partitions []statusAnswerRow
 }
 

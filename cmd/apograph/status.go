@@ -142,7 +142,10 @@ func (s *flowStatus) write(inv *invocation, rows int) error {
 	if inv.format == formatWide {
 		columns = 0
 	}
-	text := snip(printable(shown.headline()), columns) + "\n"
+	text := ""
+	for _, line := range append([]string{shown.headline()}, shown.acceptedText()...) {
+		text += snip(printable(line), columns) + "\n"
+	}
 	if len(shown.Report.Partitions) > 0 {
 		text += "\n" + partitionTable(shown.Report.Partitions, shown.Details).text(columns)
 	}

@@ -28,7 +28,19 @@ type statusReport struct {
 	Unaccepted int64             `json:"unaccepted"` // lost and unexplained offsets in scope that nobody has accepted
 	Accepted   int64             `json:"accepted"`   // the same, of those that somebody has
 	Doubts     []doubtInfo       `json:"doubts"`     // that nobody has accepted
+	Acceptance []acceptanceInfo  `json:"acceptances"`
 	Partitions []partitionStatus `json:"partitions"` // those that stopped first
+}
+
+// An acceptanceInfo is what somebody has accepted: bad tiles, doubts, or both.
+type acceptanceInfo struct {
+	Topic      string    `json:"topic"`
+	Partition  int32     `json:"partition"`
+	Generation int32     `json:"generation"`
+	Offsets    rangeInfo `json:"source_offsets"`
+	By         string    `json:"by"`
+	At         instant   `json:"at"`
+	Reason     string    `json:"reason"`
 }
 
 // A doubtInfo is a source range about which the books may not hold.
@@ -123,7 +135,7 @@ func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) {
 	for _, p := range all {
 		inScope[partitionName{p.Topic, p.Partition}] = true
 	}
-	s.Report.Doubts = []doubtInfo{}
+	s.Report.Doubts, s.Report.Acceptance = []doubtInfo{}, []acceptanceInfo{}
 	for _, pair := range l.Pairs() {
 		if !inScope[partitionName{pair.SourceTopic, pair.Partition}] {
 			continue
@@ -133,6 +145,11 @@ func (s *flowStatus) mark(l *ledger.Ledger, all []replicate.PartitionStatus) {
 			s.Report.Doubts = append(s.Report.Doubts, doubtInfo{pair.SourceTopic, pair.Partition, d.Range.Start, d.Range.End, d.Kind.String()})
 		}
 		s.Report.Accepted += l.Accepted(pair.ID)
+		for _, a := range l.Acceptances(pair.ID) {
+			s.Report.Acceptance = append(s.Report.Acceptance, acceptanceInfo{
+				pair.SourceTopic, pair.Partition, pair.Generation, rangeInfo{a.Range.Start, a.Range.End}, a.By, instantOf(a.AtMillis), a.Reason,
+			})
+		}
 	}
 }
 
@@ -270,6 +287,18 @@ func (s *flowStatus) headline() string {
 		}
 	}
 	return line
+}
+
+// acceptedText says in a line each what somebody has accepted.
+func (s *flowStatus) acceptedText() (lines []string) {
+	for i, a := range s.Report.Acceptance {
+		if i == maxNames {
+			return append(lines, fmt.Sprintf("accepted: %d more", len(s.Report.Acceptance)-maxNames))
+		}
+		lines = append(lines, fmt.Sprintf("accepted: %s:%d source offsets [%d, %d), generation %d, by %s at %s: %s",
+			a.Topic, a.Partition, a.Offsets.Start, a.Offsets.End, a.Generation, cmp.Or(a.By, "somebody"), a.At, a.Reason))
+	}
+	return lines
 }
 
 // doubtText names a doubt in words.

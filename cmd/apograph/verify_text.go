@@ -166,6 +166,9 @@ func outOfScopeText(topics []verify.OutOfScope) string {
 func notProven(r *verify.Report) []string {
 	var lines []string
 	s := &r.Summary
+	if r.Summary.Partitions == 0 {
+		lines = append(lines, "anything: the ledger has no book, so nothing was copied")
+	}
 	switch {
 	case r.Mode == verify.ModeBooks:
 		lines = append(lines, "what the clusters hold: neither was read")
