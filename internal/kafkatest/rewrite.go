@@ -95,7 +95,7 @@ func editLog(dataDir, dir, topic string, partition int32, edit func(*Log) error)
 	if err := writeJSON(filepath.Join(dir, "snapshot.json"), snapshot); err != nil {
 		return err
 	}
-	return rewriteWindows(dataDir, topic, partition, heads)
+	return errors.Join(rewriteWindows(dataDir, topic, partition, heads), rewriteTransactions(dataDir, topic, partition, open))
 }
 
 func partitionDir(dataDir, topic string, partition int32) string {
