@@ -165,7 +165,7 @@ func (w *simWorld) endTransactions() {
 		client.Close()
 	}
 	for _, t := range w.topics {
-		w.must(w.pair.Source.WaitDecided(ctx, t.name))
+		w.eventually("end the transactions of "+t.name, func() error { return w.pair.Source.WaitDecided(ctx, t.name) })
 	}
 }
 

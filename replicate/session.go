@@ -126,6 +126,9 @@ func (s *source) sessionRequest(l *fetchLoop) (*fetchRequest, bool) {
 		x.epoch = 0 // the broker need not be told who has left
 		return nil, false
 	}
+	if anotherTopic(left, news) {
+		x.epoch = 0
+	}
 	request.SessionID, request.SessionEpoch = x.id, x.epoch
 	if x.epoch == 0 { // a new session, in place of the old one, names all
 		news, left = news[:0], nil
@@ -186,6 +189,15 @@ func (s *source) leave(x *session, p *partition) {
 	x.part(p)
 	p.fetch.session = nil
 	s.settle(p)
+}
+
+// anotherTopic reports whether a partition takes the place of one of another topic
+// of the same name. Where topics are asked for by name the broker would forget
+// the one that it has just added.
+func anotherTopic(left []*partition, news []asked) bool {
+	return slices.ContainsFunc(left, func(p *partition) bool {
+		return slices.ContainsFunc(news, func(a asked) bool { return a.p.source == p.source && a.p.pair.SourceTopicID != p.pair.SourceTopicID })
+	})
 }
 
 // forget tells the broker which partitions are no longer members. One that has

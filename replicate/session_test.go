@@ -50,6 +50,25 @@ func TestNextGenerationStaysInTheSession(t *testing.T) {
 	}
 }
 
+// TestTopicThatTakesANameBeginsTheSessionAnew: to a broker that knows topics by
+// name alone, who leaves is who comes.
+func TestTopicThatTakesANameBeginsTheSessionAnew(t *testing.T) {
+	s, l, parts := sessionOf(2)
+	parts[1].pair.SourceTopicID = ledger.TopicID{2}
+	s.add(parts[:1])
+	s.start(parts[0], 10, -1, false)
+	s.sessionRequest(l)
+	l.session.id, l.session.epoch = 7, 1
+
+	s.remove(parts[0])
+	s.add(parts[1:])
+	s.start(parts[1], 5, -1, false)
+	r, ok := s.sessionRequest(l)
+	if !ok || r.SessionEpoch != 0 || len(r.ForgottenTopics) > 0 || len(r.Topics) != 1 || r.Topics[0].TopicID != parts[1].pair.SourceTopicID {
+		t.Errorf("request %+v, %v: want a new session with t-0 of the new topic alone", r, ok)
+	}
+}
+
 // TestSessionWithoutMembersBeginsAnew: a broker that was not told who left is
 // not asked to go on with its session.
 func TestSessionWithoutMembersBeginsAnew(t *testing.T) {

@@ -116,10 +116,12 @@ func copyArgs(pair *kafkatest.Pair, path string) []string {
 		"--source-bootstrap-server", pair.Source.Server(), "--target-bootstrap-server", pair.Target.Server()}
 }
 
-// copyOnce runs a copier to its end.
+// copyOnce runs a copier to its end, which it must find.
 func copyOnce(t *testing.T, pair *kafkatest.Pair, path string) (code int, stderr string) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), "apograph", copyArgs(pair, path)...)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, "apograph", copyArgs(pair, path)...)
 	out, err := child.CombinedOutput()
 	if _, isExit := err.(*exec.ExitError); err != nil && !isExit {
 		t.Fatal(err)

@@ -264,7 +264,7 @@ func (c *campaign) compare(ctx context.Context) (records, lost, doubled, named i
 			c.t.Fatal(err)
 		}
 		for p := range source {
-			found, books := compareRecords(source[p], target[p]), namedDoubles(book, topic, int32(p))
+			found, books := compareRecords(source[p], target[p]), namedDoubles(book, topic, int32(p), source[p])
 			if len(found.lost) > 0 || len(found.strange) > 0 || !slices.Equal(found.doubled, books) {
 				c.t.Errorf("%s:%d: lost %v, strange %v, doubled %v, of which the books name %v",
 					topic, p, found.lost, found.strange, found.doubled, books)

@@ -44,7 +44,7 @@ func (l *lossFlow) namesDoubles() {
 	l.do(err)
 	target, err := l.target.JavaRead(l.t.Context(), l.topic, 0)
 	l.do(err)
-	found, named := compareRecords(source, target), namedDoubles(l.export(l.t, "target"), l.topic, 0)
+	found, named := compareRecords(source, target), namedDoubles(l.export(l.t, "target"), l.topic, 0, source)
 	l.t.Logf("%d records, %d doubled, %d of them named", len(source), len(found.doubled), len(named))
 	if len(source) == 0 || len(found.lost) > 0 || len(found.strange) > 0 || !slices.Equal(found.doubled, named) {
 		l.t.Errorf("of %d records lost %v, strange %v, doubled %v, of which the books name %v", len(source), found.lost, found.strange, found.doubled, named)

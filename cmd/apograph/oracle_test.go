@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,18 +106,30 @@ func bookOf(t *testing.T, exported []byte) []bookLine {
 }
 
 // namedDoubles returns the doubles that the target's book names in one partition,
-// record by record.
-func namedDoubles(book []bookLine, topic string, partition int32) []double {
+// record by record. They repeat the source's records from where the book says on;
+// between those there may be offsets without a record, such as markers.
+func namedDoubles(book []bookLine, topic string, partition int32, source []kafkatest.Record) []double {
 	var named []double
 	for _, line := range book {
 		if line.Tile != "duplicate" || line.Topic != topic || line.Partition != partition || line.SourceStart == nil {
 			continue
 		}
-		for i := range line.End - line.Start {
-			named = append(named, double{line.Start + i, *line.SourceStart + i})
+		from, _ := slices.BinarySearchFunc(source, *line.SourceStart, func(r kafkatest.Record, offset int64) int { return cmp.Compare(r.Offset, offset) })
+		for i, r := range source[from:min(from+int(line.End-line.Start), len(source))] {
+			named = append(named, double{line.Start + int64(i), r.Offset})
 		}
 	}
 	return named
+}
+
+// TestNamedDoubles: what a line names are records, not offsets.
+func TestNamedDoubles(t *testing.T) {
+	source := []kafkatest.Record{{Offset: 4}, {Offset: 5}, {Offset: 7}, {Offset: 8}}
+	start := int64(5)
+	book := []bookLine{{Topic: "t", Start: 20, End: 22, Tile: "duplicate", SourceStart: &start}, {Topic: "t", Start: 22, End: 23, Tile: "foreign"}}
+	if got, want := namedDoubles(book, "t", 0, source), []double{{20, 5}, {21, 7}}; !slices.Equal(got, want) {
+		t.Errorf("named %v, want %v", got, want)
+	}
 }
 
 // TestOracle: the oracle of the campaigns finds what is wrong.

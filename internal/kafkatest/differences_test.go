@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -58,6 +59,7 @@ func TestKfakeStillDiffers(t *testing.T) {
 		"five duplicates after restart":   fiveDuplicatesAfterRestart,
 		"marker of an old epoch":          oldMarkerIsWritten,
 		"producers without transaction":   idempotentProducerIsNotListed,
+		"session of a deleted topic":      sessionDoesNotForget,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !differs(t, testContext(t)) {
@@ -316,6 +318,35 @@ func idempotentProducerIsNotListed(t *testing.T, ctx context.Context) bool {
 	answer, err := p.client.Broker(0).Request(ctx, request)
 	must(t, err)
 	return len(answer.(*kmsg.DescribeProducersResponse).Topics[0].Partitions[0].ActiveProducers) == 0
+}
+
+func sessionDoesNotForget(t *testing.T, ctx context.Context) bool {
+	c := bareKfake(t)
+	must(t, c.CreateTopic("a", 1, nil))
+	client, id := bareClient(t, c), c.TopicInfo("a").TopicID
+	fetch := func(change func(*kmsg.FetchRequest)) *kmsg.FetchResponse {
+		request := kmsg.NewPtrFetchRequest()
+		request.ReplicaID, request.MaxBytes = -1, 1000
+		change(request)
+		answer, err := client.Broker(0).Request(ctx, request)
+		must(t, err)
+		return answer.(*kmsg.FetchResponse)
+	}
+	first := fetch(func(r *kmsg.FetchRequest) {
+		topic, p := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
+		topic.TopicID, p.CurrentLeaderEpoch, p.PartitionMaxBytes = id, -1, 1000
+		topic.Partitions = append(topic.Partitions, p)
+		r.SessionEpoch, r.Topics = 0, append(r.Topics, topic)
+	})
+	_, err := kadm.NewClient(client).DeleteTopics(ctx, "a")
+	must(t, err)
+	fetch(func(r *kmsg.FetchRequest) {
+		forgotten := kmsg.NewFetchRequestForgottenTopic()
+		forgotten.TopicID, forgotten.Partitions = id, []int32{0}
+		r.SessionID, r.SessionEpoch, r.ForgottenTopics = first.SessionID, 1, append(r.ForgottenTopics, forgotten)
+	})
+	last := fetch(func(r *kmsg.FetchRequest) { r.SessionID, r.SessionEpoch = first.SessionID, 2 })
+	return first.SessionID != 0 && last.ErrorCode == 0 && len(last.Topics) == 1
 }
 
 // TestAbortedListSurvivesSmallFetches reads a partition whose aborted

@@ -26,9 +26,9 @@ type Log struct {
 
 // EditLog lets edit change the log of a partition under the data directory of
 // a stopped fake cluster, and writes what has to agree with it: index,
-// snapshot, aborted transactions, last stable offset, and the producers'
-// sequence windows, as a broker rebuilds them from a log (ProducerStateManager).
-// The batches are stored as they are, so that a fake broker can be made to hold
+// snapshot, aborted transactions, those that are going on, last stable offset,
+// and the producers' sequence windows, as a broker rebuilds them from a log
+// (ProducerStateManager). The batches are stored as they are, so that a fake broker can be made to hold
 // what no producer can write: sparse and empty batches, gaps, the delete
 // horizon and LogAppendTime bits, broken payloads. kfake drops a batch with a
 // wrong checksum, and everything behind it, when it starts.
@@ -95,7 +95,7 @@ func editLog(dataDir, dir, topic string, partition int32, edit func(*Log) error)
 	if err := writeJSON(filepath.Join(dir, "snapshot.json"), snapshot); err != nil {
 		return err
 	}
-	return rewriteWindows(dataDir, topic, partition, heads)
+	return errors.Join(rewriteWindows(dataDir, topic, partition, heads), rewriteTransactions(dataDir, topic, partition, open))
 }
 
 func partitionDir(dataDir, topic string, partition int32) string {

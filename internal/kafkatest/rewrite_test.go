@@ -138,6 +138,43 @@ func TestRewrittenTransactions(t *testing.T) {
 	}
 }
 
+// TestTransactionsFollowTheLog cuts off all that a transaction has in a log. The
+// next one of the producer is not taken for part of it when it is aborted.
+func TestTransactionsFollowTheLog(t *testing.T) {
+	pair := diskPair(t)
+	ctx := testContext(t)
+	c := pair.Source
+	must(t, c.CreateTopic(ctx, "a", 1, nil))
+	for range 2 {
+		must(t, c.Append(ctx, kafkatest.None, numbered("a", 2)...))
+	}
+	lost, err := c.TransactionalProducer("tx", kafkatest.None)
+	must(t, err)
+	must(t, lost.Begin())
+	must(t, lost.Append(ctx, numbered("a", 3)...))
+	lost.Close()
+	must(t, c.LoseTail("a", 0, 2))
+	bounds, err := c.ReadBounds(ctx, "a", 0)
+	must(t, err)
+	if bounds.LastStable != 2 || bounds.HighWatermark != 2 {
+		t.Errorf("bounds %+v after the cut", bounds)
+	}
+	next, err := c.TransactionalProducer("tx", kafkatest.None)
+	must(t, err)
+	defer next.Close()
+	must(t, next.Begin())
+	for range 4 {
+		must(t, next.Append(ctx, numbered("a", 1)...))
+	}
+	must(t, next.End(ctx, true))
+	must(t, c.WaitDecided(ctx, "a"))
+	records, err := c.ReadCommitted(ctx, "a", 0)
+	must(t, err)
+	if len(records) != 6 {
+		t.Errorf("read_committed returns %v", values(records))
+	}
+}
+
 // TestProducerStateFollowsTheLog cuts a log and checks that the fake broker then
 // knows the producer as a real one would: what is left is a duplicate, what is
 // cut off can be appended again.
