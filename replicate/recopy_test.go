@@ -320,6 +320,33 @@ func beforeAGeneration(t *testing.T, recreated bool, foreign string) {
 	})
 }
 
+// TestAnotherCopierBehindAGeneration: what stands behind the books of a generation
+// that ends was written while this copier ran and had seen the target's end. It is
+// another's, though it is what the next generation would write.
+func TestAnotherCopierBehindAGeneration(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	tens(t, pair, 0, 20)
+	config := livingConfig(t, pair, "t")
+	l := live(t, pair, config)
+	l.at("t", 0, 20)
+	mustLoseTail(t, pair.Source, 10)
+	mustAppend(t, pair.Source.Bootstrap, numbered(100, 12)...)
+	l.stopped("t", 0, replicate.StopSourceTruncated)
+	mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 777777}, 0, numbered(100, 12)))
+	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t", AcceptTruncated: true})
+	l.stopped("t", 0, replicate.StopForeignWriter)
+	mustOrder(t, l.Order, ledger.Order{SourceTopic: "t"})
+	l.at("t", 0, 22)
+	l.end()
+	offline(t, config, func(book *ledger.Ledger) {
+		if next := book.Pairs()[1]; next.TargetBase != 20 || book.End(next.ID).Target != 20+12+12 {
+			t.Errorf("pair %+v, its end %+v: want 12 foreign records, and 12 copied behind them", next, book.End(next.ID))
+		}
+	})
+}
+
 // mustLoseTail cuts the target's log of t-0.
 func mustLoseTail(t *testing.T, c *kafkatest.Cluster, end int64) {
 	t.Helper()
