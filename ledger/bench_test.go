@@ -168,7 +168,7 @@ func BenchmarkOpen(b *testing.B) {
 	if _, err := l.Snapshot(b.Context(), path); err != nil {
 		b.Fatal(err)
 	}
-	_, used := l.Usage()
+	_, used, _ := l.Usage()
 	for name, readOnly := range map[string]bool{"reading": true, "writing": false} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(used)
@@ -187,7 +187,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkCheck(b *testing.B) {
 	l, _ := millionEntries(b)
-	_, used := l.Usage()
+	_, used, _ := l.Usage()
 	b.SetBytes(used)
 	b.ResetTimer()
 	for range b.N {

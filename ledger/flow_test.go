@@ -458,7 +458,7 @@ func TestMemoryOfSeenTopics(t *testing.T) {
 	}
 	seen = nil
 	per := float64(with-heap()) / n
-	_, used := l.Usage()
+	_, used, _ := l.Usage()
 	t.Logf("%.1f bytes of memory and %.1f bytes of file a topic", per, float64(used)/n)
 	if per < 10 || per > 100 {
 		t.Errorf("%.1f bytes a topic", per)

@@ -197,7 +197,7 @@ func readers(id PairID) map[string]func(l *Ledger, directory string) error {
 		},
 		"in memory": func(l *Ledger, _ string) error {
 			_, _, _, _ = l.Totals(id), l.Pairs(), l.State(id), l.Unaccepted(id)
-			_, _ = l.Usage()
+			_, _, _ = l.Usage()
 			return nil
 		},
 	}
@@ -220,7 +220,7 @@ func TestReadCutFile(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				_, used := l.Usage()
+				_, used, _ := l.Usage()
 				if err := os.Truncate(l.path, used*share/4/fileBlock*fileBlock); err != nil {
 					t.Fatal(err)
 				}

@@ -248,11 +248,13 @@ func (l *Ledger) State(id PairID) State {
 }
 
 // Usage returns the size of the file, and how much of it is in use: all but
-// the pages that are free, and those that were never used. Both are 0 for a
-// ledger that is closed or cannot be read. It waits for a commit that is under
-// way.
-func (l *Ledger) Usage() (fileBytes, inUseBytes int64) {
-	err := l.viewLast(func(_ *bbolt.Tx, m metaPage) error {
+// the pages that are free, and those that were never used. It waits for a commit
+// that is under way.
+//
+// The error is a [*CorruptError] where the list of free pages is damaged, ErrClosed,
+// or that of a failed read.
+func (l *Ledger) Usage() (fileBytes, inUseBytes int64, err error) {
+	err = l.viewLast(func(_ *bbolt.Tx, m metaPage) error {
 		info, err := l.file.Stat()
 		if err != nil {
 			return err
@@ -263,9 +265,9 @@ func (l *Ledger) Usage() (fileBytes, inUseBytes int64) {
 		return err
 	})
 	if err != nil {
-		return 0, 0
+		return 0, 0, err
 	}
-	return fileBytes, inUseBytes
+	return fileBytes, inUseBytes, nil
 }
 
 // tail returns the last committed page.

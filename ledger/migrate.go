@@ -71,8 +71,8 @@ func migrateTo(ctx context.Context, from, to string, o Options) (m Migration, er
 	if err != nil {
 		return m, err
 	}
-	_, m.Bytes = made.Usage()
-	return m, errors.Join(made.mustBeSound(ctx), made.Close())
+	_, m.Bytes, err = made.Usage()
+	return m, errors.Join(err, made.mustBeSound(ctx), made.Close())
 }
 
 // mustBeSound returns the first violation of a law as a [*CorruptError].

@@ -70,7 +70,7 @@ func TestMigrateMuch(t *testing.T) {
 		mustAppendMany(t, l, ids[0], 300)
 		mustCommit(t, l)
 	}
-	file, _ := l.Usage()
+	file, _, _ := l.Usage()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

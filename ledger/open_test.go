@@ -190,7 +190,7 @@ func TestClosedLedger(t *testing.T) {
 			t.Errorf("%s of a closed ledger: %v", what, err)
 		}
 	}
-	if file, used := l.Usage(); file != 0 || used != 0 {
-		t.Errorf("Usage = %d, %d", file, used)
+	if file, used, err := l.Usage(); file != 0 || used != 0 || !errors.Is(err, ErrClosed) {
+		t.Errorf("Usage = %d, %d, %v", file, used, err)
 	}
 }

@@ -48,7 +48,7 @@ func TestSizeOfSmallTransactions(t *testing.T) {
 
 func reportUse(t *testing.T, l *Ledger, n int, budget float64, unit string) {
 	t.Helper()
-	file, used := l.Usage()
+	file, used, _ := l.Usage()
 	per := float64(used) / float64(n)
 	t.Logf("%d bytes of %d in use, %.2f a %s, the budget is %.0f", used, file, per, unit, budget)
 	if used == 0 || per > budget {

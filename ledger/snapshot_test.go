@@ -226,7 +226,7 @@ func TestReaderHoldsUpNobody(t *testing.T) {
 		})
 	}()
 	<-open
-	before, _ := l.Usage()
+	before, _, _ := l.Usage()
 	committed := make(chan error)
 	go func() {
 		for range 40 {
@@ -253,7 +253,7 @@ func TestReaderHoldsUpNobody(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("commits wait for a reader")
 	}
-	if after, _ := l.Usage(); after < 8*before {
+	if after, _, _ := l.Usage(); after < 8*before {
 		t.Errorf("the file grew from %d to %d bytes only: the test shows nothing", before, after)
 	}
 	close(finished)
@@ -300,7 +300,7 @@ func TestConcurrency(t *testing.T) {
 				errs <- err
 				return
 			}
-			l.Usage()
+			_, _, _ = l.Usage()
 		}
 	})
 	writing.Wait()

@@ -69,6 +69,11 @@ type Unprovable struct {
 	// behind them, or they were taken out of the target's log.
 	NotOnTarget int64
 
+	// Foreign counts target records that are not of the source's present log, as far
+	// as can be told: others wrote them, or a copier did, of an earlier topic of the
+	// name or before the source was cut. Nothing says so any more.
+	Foreign int64
+
 	// StaleKeys counts source offsets, from the first compacted one behind a copied
 	// record to the last: tombstones may have stood there that were never copied.
 	// The books have a doubt about them.
@@ -139,6 +144,8 @@ type attachment struct {
 	stage *stage
 	jobs  []*attachJob
 
+	looked time.Time // just before the ends of the logs were asked for
+
 	finished atomic.Int64
 	aligned  atomic.Int64
 }
@@ -196,6 +203,7 @@ func (a *attachment) prepare() error {
 // before.
 func (a *attachment) learnBounds() error {
 	f := a.flow
+	a.looked = f.now()
 	var sources, targets []topicPartition
 	for _, j := range a.jobs {
 		sources = append(sources, j.source())
@@ -389,6 +397,7 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	r.Copied, r.Orphans, r.Foreign, r.Duplicates = got.counts.copied, got.counts.orphans, got.counts.foreign, got.counts.duplicates
 	r.BeforeStart = b.start
 	r.Unprovable = Unprovable{Orphans: r.Orphans, ByPlace: got.counts.byPlace, Repeats: got.counts.unknown, Unexplained: got.counts.unexplained}
+	r.Unprovable.Foreign = got.counts.foreign - got.counts.unknown
 	if r.Unprovable.NotOnTarget = b.notOnTarget(); r.Unprovable.NotOnTarget == 0 && (b.skipped > 0 || b.anchor.sequence != 0) {
 		r.Unprovable.BeforeStart = b.start
 	}
@@ -400,8 +409,22 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	}
 	return a.stage.draft.SetState(j.pair, ledger.State{
 		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
-		SeenMillis: a.flow.now().UnixMilli(), CaughtUpMillis: -1, CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
+		SeenMillis: a.flow.now().UnixMilli(), CaughtUpMillis: a.caughtUp(j), CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
 	})
+}
+
+// longAgo is when a copy was last at the source's end of which that is not known:
+// before any tombstone could have gone. It is a time, as what is never said would
+// be taken for that of the pair's opening, which says nothing of the copy.
+const longAgo = 1
+
+// caughtUp returns when the copy of a partition was last at the source's end, as
+// far as there is evidence: it was when the ends were asked for, or it is not known.
+func (a *attachment) caughtUp(j *attachJob) int64 {
+	if a.stage.draft.End(j.pair).Source >= j.bounds.highWatermark {
+		return a.looked.UnixMilli()
+	}
+	return longAgo
 }
 
 // sides opens the two logs of a partition.

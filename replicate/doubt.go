@@ -90,11 +90,13 @@ func (p *partition) noteLate(r ledger.Range) {
 // was, since it began. The opening of a generation that goes on behind an earlier
 // one is neither. What lies below offset again is older: an earlier generation has
 // read it, the target has lost it, and when the copy was at that place is not
-// known, only since when it was under way: began.
+// known, only since when it was under way: began. A copy that was at the source's
+// end before its pair was opened, as one whose ledger was made anew, is older than
+// that.
 func (p *partition) freshSince() (since, again, began int64) {
 	began = p.pair.OpenedMillis
 	if p.fresh.caughtUp > 0 {
-		return p.fresh.caughtUp, 0, began
+		return p.fresh.caughtUp, 0, min(began, p.fresh.caughtUp)
 	}
 	l := p.flow.ledger
 	for before, ok := l.Previous(p.pair.ID); ok && sameTarget(&before, &p.pair); before, ok = l.Previous(before.ID) {

@@ -49,6 +49,7 @@ type unprovable struct {
 	Repeats     int64 `json:"repeats"`
 	Unexplained int64 `json:"unexplained"`
 	NotOnTarget int64 `json:"not_on_target"`
+	Foreign     int64 `json:"foreign"`
 	StaleKeys   int64 `json:"stale_keys"`
 }
 
@@ -89,9 +90,6 @@ func (r attachReport) partitions() *textTable {
 		if p.Detail != "" {
 			lines = append([]string{p.Detail}, lines...)
 		}
-		if n := p.Foreign; n > 0 {
-			lines = append(lines, counted(n, "target offset")+" written by others, or by a copy of an earlier topic of that name")
-		}
 		if n := p.Duplicates; n > 0 {
 			lines = append(lines, counted(n, "target record")+" there a second time")
 		}
@@ -119,6 +117,7 @@ func (p *attachedPartition) unproven() (lines []string) {
 	add(u.Repeats, "target record", "under numbers that the copier used long before: of which records they are copies cannot be told")
 	add(u.Unexplained, "source offset", "empty without a known cause")
 	add(u.NotOnTarget, "record", "on the source and not on the target, in front of the books: that the copy was begun behind them (--start) is assumed")
+	add(u.Foreign, "target record", "that the source's present log does not have: written by others, or copied from an earlier topic of that name, or before the source was cut")
 	add(u.StaleKeys, "source offset", "between records that were compacted away: the target may hold keys that the source has deleted")
 	return lines
 }

@@ -83,7 +83,8 @@ func readLedgerInfo(ctx context.Context, path string) (ledgerInfo, error) {
 			if err != nil {
 				return ledgerInfo{}, err
 			}
-			return ledgerInfoOf(path, l), l.Close()
+			info, err := ledgerInfoOf(path, l)
+			return info, errors.Join(ledgerError(path, err), l.Close())
 		},
 	})
 }
@@ -101,9 +102,10 @@ func readStatus(ctx context.Context, path string) (flowStatus, error) {
 			if err != nil {
 				return status, err
 			}
-			all, err := statusInFile(l)
-			if err == nil {
-				status = newFlowStatus(stateStopped, ledgerInfoOf(path, l), l, all)
+			info, err := ledgerInfoOf(path, l)
+			all, failed := statusInFile(l)
+			if err = errors.Join(ledgerError(path, err), failed); err == nil {
+				status = newFlowStatus(stateStopped, info, l, all)
 			}
 			return status, errors.Join(err, l.Close())
 		},

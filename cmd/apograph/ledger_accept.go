@@ -111,7 +111,7 @@ func giveAcceptance(ctx context.Context, path string, request acceptRequest) (ac
 			if err != nil {
 				return report, ledgerError(path, err)
 			}
-			report, err = acceptIn(l, request, func() ledgerInfo { return ledgerInfoOf(path, l) })
+			report, err = acceptIn(l, request, func() (ledgerInfo, error) { return ledgerInfoOf(path, l) })
 			return report, errors.Join(ledgerError(path, err), l.Close())
 		},
 	})
@@ -119,7 +119,7 @@ func giveAcceptance(ctx context.Context, path string, request acceptRequest) (ac
 
 // acceptIn writes an acceptance into a ledger that is open for writing. A
 // [*usageError] says that there is nothing to accept, and nothing has changed.
-func acceptIn(l *ledger.Ledger, request acceptRequest, describe func() ledgerInfo) (r acceptReport, err error) {
+func acceptIn(l *ledger.Ledger, request acceptRequest, describe func() (ledgerInfo, error)) (r acceptReport, err error) {
 	pair, err := acceptedPair(l, request)
 	if err != nil {
 		return r, err
@@ -132,7 +132,10 @@ func acceptIn(l *ledger.Ledger, request acceptRequest, describe func() ledgerInf
 	if err != nil {
 		return r, err
 	}
-	info := describe()
+	info, err := describe()
+	if err != nil {
+		return r, err
+	}
 	r = acceptReport{
 		envelope: newEnvelope("AcceptReport", "accept"),
 		Flow:     info.Flow, HolderPID: info.HolderPID, Ledger: info,

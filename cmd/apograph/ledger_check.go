@@ -100,7 +100,7 @@ func (r *ledgerCheck) fill(ctx context.Context) (err error) {
 	l, _, err := freshLedger(ctx, r.Path)
 	if err == nil {
 		defer func() { err = errors.Join(err, l.Close()) }()
-		info := ledgerInfoOf(r.Path, l)
+		info, _ := ledgerInfoOf(r.Path, l) // what cannot be read, checking finds
 		r.Partitions, r.Entries, r.Records = info.Partitions, info.Entries, info.Records
 		err = l.Check(ctx, r.add)
 	}

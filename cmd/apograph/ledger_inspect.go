@@ -62,7 +62,7 @@ type ledgerInfo struct {
 }
 
 // ledgerInfoOf returns what there is to say about an open ledger at a path.
-func ledgerInfoOf(path string, l *ledger.Ledger) ledgerInfo {
+func ledgerInfoOf(path string, l *ledger.Ledger) (ledgerInfo, error) {
 	type partition struct {
 		topic  string
 		number int32
@@ -76,7 +76,8 @@ func ledgerInfoOf(path string, l *ledger.Ledger) ledgerInfo {
 		Flow:       flowOf(identity),
 		LastCommit: instant{l.CommitTime()},
 	}
-	_, info.Bytes = l.Usage()
+	var err error
+	_, info.Bytes, err = l.Usage()
 	topics, partitions := map[string]bool{}, map[partition]bool{}
 	for _, pair := range l.Pairs() {
 		totals := l.Totals(pair.ID)
@@ -86,7 +87,7 @@ func ledgerInfoOf(path string, l *ledger.Ledger) ledgerInfo {
 		info.Entries += totals.Entries
 	}
 	info.Topics, info.Partitions = len(topics), len(partitions)
-	return info
+	return info, err
 }
 
 func (info ledgerInfo) table() *textTable {

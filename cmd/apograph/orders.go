@@ -241,7 +241,11 @@ func orderInFile(path string, l *ledger.Ledger, o ledger.Order) (orderResponse, 
 		return orderResponse{}, err
 	}
 	all = slices.DeleteFunc(all, func(p replicate.PartitionStatus) bool { return !isAbout(o, p.Topic, p.Partition) })
-	report, details := newOrderReport(o, ledgerInfoOf(path, l), l, all)
+	info, err := ledgerInfoOf(path, l)
+	if err != nil {
+		return orderResponse{}, ledgerError(path, err)
+	}
+	report, details := newOrderReport(o, info, l, all)
 	return orderResponse{report, details}, nil
 }
 

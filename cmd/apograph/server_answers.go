@@ -22,8 +22,8 @@ import (
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathHello, s.answer(func(context.Context, []byte) (any, error) { return s.self, nil }))
-	mux.HandleFunc("GET "+pathLedger, s.answer(func(context.Context, []byte) (any, error) { return s.ledgerInfo(), nil }))
-	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status(), nil }))
+	mux.HandleFunc("GET "+pathLedger, s.answer(func(context.Context, []byte) (any, error) { return s.ledgerInfo() }))
+	mux.HandleFunc("GET "+pathStatus, s.answer(func(context.Context, []byte) (any, error) { return s.status() }))
 	mux.HandleFunc("POST "+pathTranslate, s.answer(s.translate))
 	mux.HandleFunc("POST "+pathOrder, s.answer(s.order))
 	mux.HandleFunc("POST "+pathAccept, s.answer(s.accept))
@@ -88,14 +88,18 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 	s.send(w, status, answer)
 }
 
-func (s *server) ledgerInfo() ledgerInfo {
-	info := ledgerInfoOf(s.flow.ledger.Path(), s.flow.ledger)
+func (s *server) ledgerInfo() (ledgerInfo, error) {
+	info, err := ledgerInfoOf(s.flow.ledger.Path(), s.flow.ledger)
 	info.HolderPID = &s.self.PID
-	return info
+	return info, err
 }
 
-func (s *server) status() flowStatus {
-	return newFlowStatus(stateRunning, s.ledgerInfo(), s.flow.ledger, s.flow.status())
+func (s *server) status() (any, error) {
+	info, err := s.ledgerInfo()
+	if err != nil {
+		return nil, err
+	}
+	return newFlowStatus(stateRunning, info, s.flow.ledger, s.flow.status()), nil
 }
 
 func (s *server) translate(ctx context.Context, body []byte) (any, error) {
@@ -139,7 +143,11 @@ func (s *server) order(ctx context.Context, body []byte) (any, error) {
 	settled := s.settle(ctx, request.Order.Paused, func(p replicate.PartitionStatus) bool {
 		return isAbout(request.Order, p.Topic, p.Partition)
 	})
-	report, details := newOrderReport(request.Order, s.ledgerInfo(), s.flow.ledger, settled)
+	info, err := s.ledgerInfo()
+	if err != nil {
+		return nil, err
+	}
+	report, details := newOrderReport(request.Order, info, s.flow.ledger, settled)
 	return orderResponse{report, details}, nil
 }
 

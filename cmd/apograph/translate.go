@@ -34,8 +34,9 @@ func translateCommand() command {
 			"done with --execute. All groups are looked at first: if one of them has members\n" +
 			"on the target nothing is committed at all. A group is never taken backwards,\n" +
 			"and never beyond what is copied.\n\n" +
-			"Exit code 0 means that every row is exact or end, and with --execute that\n" +
-			"none was skipped.",
+			"Exit code 0 means that every row is exact or end, that the ledger has a book of\n" +
+			"every topic in which a group has committed, and with --execute that none was\n" +
+			"skipped.",
 		examples: []string{
 			"apograph translate --ledger orders.ledger orders:0:881204 orders:1:880017",
 			"apograph translate --ledger orders.ledger --reverse orders:0:880911 -o json",

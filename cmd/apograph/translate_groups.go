@@ -30,6 +30,12 @@ func (g *readGroup) fault(alias string) error {
 	return nil
 }
 
+// incomplete reports whether the group has offsets that are not translated, in
+// topics without a book, or is of a kind that cannot be.
+func (g *readGroup) incomplete() bool {
+	return !g.Kind.CommitsOffsets() || len(g.selection.NoBook) > 0
+}
+
 // note returns what is left out of the group, for a person.
 func (g *readGroup) note() string {
 	var parts []string
@@ -44,7 +50,7 @@ func (g *readGroup) note() string {
 		parts = append(parts, "left out, as no offset is committed: "+joinFirst(left, groups.Partition.String))
 	}
 	if left := g.selection.NoBook; len(left) > 0 {
-		parts = append(parts, "left out, as the ledger has no book: "+joinFirst(left, func(s string) string { return s }))
+		parts = append(parts, "not translated, as the ledger has no book: "+joinFirst(left, func(s string) string { return s }))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -74,7 +80,7 @@ type translationGroup struct {
 
 	Offsets       int              `json:"offsets"`        // rows
 	WithoutOffset []groupPartition `json:"without_offset"` // left out: nothing is committed
-	WithoutBook   []string         `json:"without_book"`   // left out: topics
+	WithoutBook   []string         `json:"without_book"`   // topics of which nothing is translated
 	Detail        string           `json:"detail"`
 }
 
@@ -212,7 +218,7 @@ func (t *translation) problems() error {
 // verdicts returns what the exit code has to say about the answer.
 func (t *translation) verdicts() error {
 	var verdicts []error
-	unproven := slices.ContainsFunc(t.read, func(g readGroup) bool { return g.Err == nil && !g.Kind.CommitsOffsets() })
+	unproven := slices.ContainsFunc(t.read, func(g readGroup) bool { return g.Err == nil && g.incomplete() })
 	for i := range t.transfers {
 		unproven = unproven || !t.transfers[i].Status.IsExact()
 	}
