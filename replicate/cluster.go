@@ -133,6 +133,19 @@ func (c *cluster) refresh(ctx context.Context, seen int) (int, error) {
 	return c.generation, nil
 }
 
+// surveyRetries is how long a survey asks again for metadata. The client tries by
+// itself, but not where the first answer on a new connection is cut off.
+const surveyRetries = 5 * time.Second
+
+// allTopics asks about all topics that this client may see.
+func (c *cluster) allTopics(ctx context.Context) (topics map[string]topicState, err error) {
+	err = c.retry(ctx, surveyRetries, func(ctx context.Context) error {
+		topics, err = c.metadata(ctx, nil)
+		return err
+	})
+	return topics, err
+}
+
 // metadata asks about topics; nil asks about all that this client may see.
 func (c *cluster) metadata(ctx context.Context, names []string) (map[string]topicState, error) {
 	request := kmsg.NewPtrMetadataRequest()

@@ -31,6 +31,7 @@ func TestEachFaultAtEachStep(t *testing.T) {
 		{"source fetch", true, kmsg.Fetch, append(leadership, kerr.KafkaStorageError, kerr.UnknownServerError), nil},
 		{"producer id", false, kmsg.InitProducerID, []*kerr.Error{kerr.CoordinatorLoadInProgress}, nil},
 		{"metadata", false, kmsg.Metadata, nil, nil},
+		{"source metadata", true, kmsg.Metadata, nil, nil},
 	}
 	for _, s := range steps {
 		faults := []kafkatest.Fault{{Kind: kafkatest.CutBefore}, {Kind: kafkatest.CutAfter}}

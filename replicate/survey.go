@@ -19,7 +19,7 @@ import (
 // match finds the topics of the flow on the source, and says of each whether it
 // is new to the flow. What the source has is remembered.
 func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
-	all, err := f.source.metadata(f.ctx, nil)
+	all, err := f.source.allTopics(f.ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,7 +124,12 @@ func (f *Flow) inspect(topics []*topic) error {
 	f.source.track(sources...)
 	f.target.track(targets...)
 	for _, c := range []*cluster{f.source, f.target} {
-		if _, err := c.refresh(f.ctx, c.seen()); err != nil {
+		seen := c.seen()
+		err := c.retry(f.ctx, surveyRetries, func(ctx context.Context) error {
+			_, err := c.refresh(ctx, seen)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
