@@ -16,6 +16,12 @@ const (
 	// joinBytes is how many uncompressed bytes are joined into one batch.
 	joinBytes = 256 << 10
 
+	// Over a distance, where the round trip is what limits a partition, batches
+	// below farBatch are worth joining, to as much as a producer's batches may
+	// hold by default, with room for their framing.
+	farBatch     = 512 << 10
+	farJoinBytes = 960 << 10
+
 	// maxBodyBytes bounds a decompressed batch.
 	maxBodyBytes = 256 << 20
 
@@ -62,6 +68,8 @@ type assembler struct {
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
+	farJoinLimit       int   // the same over a distance
+	far                bool  // the round trip to the target limits the partition
 	booksOnly          bool  // units get no batch: nothing will be sent
 
 	// logStart asks the source for its log start offset: a gap that nothing
@@ -259,7 +267,7 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 		return a.corrupt(fmt.Errorf("%v batch: %w", h.Codec(), err))
 	}
 	passes := h.Dense() && !h.LogAppendTime() && h.BaseOffset == a.pos
-	if passes && h.Size() >= smallBatch {
+	if passes && h.Size() >= a.worthJoining() {
 		a.flush(c)
 		return a.pass(c, h, batch, body)
 	}
@@ -278,6 +286,22 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 	}
 	c.at += h.Size()
 	return nil
+}
+
+// worthJoining returns the wire size below which a batch is joined with the next.
+func (a *assembler) worthJoining() int {
+	if a.far {
+		return farBatch
+	}
+	return smallBatch
+}
+
+// joinedBytes returns how many uncompressed bytes a joined batch holds at most.
+func (a *assembler) joinedBytes() int {
+	if a.far {
+		return a.farJoinLimit
+	}
+	return a.joinLimit
 }
 
 // check walks the whole body before anything is taken from it.
@@ -313,7 +337,7 @@ func (a *assembler) joins(h recordbatch.Header, body int) bool {
 	j := &a.join
 	return j.unit == nil ||
 		j.codec == h.Codec() && j.unit.entry.LeaderEpoch == h.LeaderEpoch &&
-			j.body+body <= a.joinLimit && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
+			j.body+body <= a.joinedBytes() && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
 }
 
 // absorb appends the records of a checked batch, from the position on, to the

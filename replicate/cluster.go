@@ -53,6 +53,8 @@ type cluster struct {
 	client *kgo.Client
 	admin  *kadm.Client
 
+	distance *distance
+
 	refreshing chan struct{} // full for the whole of one metadata request; capacity 1
 	mu         sync.Mutex    // guards what follows
 	names      []string      // the topics to keep track of, never nil
@@ -63,7 +65,8 @@ type cluster struct {
 
 // openCluster dials c. The caller closes the result.
 func openCluster(ctx context.Context, c connect.Cluster, options ...kgo.Opt) (*cluster, error) {
-	client, id, err := c.Open(ctx, options...)
+	distance := &distance{}
+	client, id, err := c.Open(ctx, append(options[:len(options):len(options)], kgo.WithHooks(distance))...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +78,7 @@ func openCluster(ctx context.Context, c connect.Cluster, options ...kgo.Opt) (*c
 		names:  []string{},
 		topics: map[string]topicState{},
 
+		distance:   distance,
 		refreshing: make(chan struct{}, 1),
 	}, nil
 }

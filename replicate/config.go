@@ -36,7 +36,7 @@ type Config struct {
 	Append []string
 
 	// Window is how many batches of a partition may be in flight, 1 to 5.
-	// Default 1.
+	// Default 5.
 	Window int
 
 	// MemoryBytes bounds the fetched data held at one time. Default 64 MiB.
@@ -96,7 +96,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) setDefaults() {
 	if c.Window == 0 {
-		c.Window = 1
+		c.Window = 5
 	}
 	if c.MemoryBytes == 0 {
 		c.MemoryBytes = 64 << 20

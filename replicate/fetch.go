@@ -19,6 +19,7 @@ const (
 	bulkPartitions = 8                     // in one request
 	bulkShare      = 1 << 20               // bytes of one partition
 	bulkReserve    = bulkPartitions * bulkShare
+	bulkMost       = 4 << 20         // bytes of one partition, where few are asked for
 	bulkLimit      = 2 * bulkReserve // above what the partitions may bring together, so that each gets its share
 
 	tailWait    = 500 * time.Millisecond
@@ -76,7 +77,7 @@ func (s *source) drain(ctx context.Context, l *fetchLoop) {
 			continue
 		}
 		request := newFetch(bulkWait, bulkLimit)
-		request.add(all, s.share())
+		request.add(all, s.share(len(all)))
 		response, err := s.bulk.client.Broker(int(l.key.node)).Request(ctx, request)
 		if err != nil {
 			s.budget.adjust(-bulkReserve)
@@ -95,11 +96,11 @@ func (s *source) drain(ctx context.Context, l *fetchLoop) {
 	}
 }
 
-// share is how many bytes of one partition a bulk request asks for: less where
-// a rate is set, so that it is kept evenly.
-func (s *source) share() int32 {
+// share is how many bytes of each of n partitions a bulk request asks for: less
+// where a rate is set, so that it is kept evenly.
+func (s *source) share(n int) int32 {
 	if s.rate == 0 {
-		return bulkShare
+		return int32(min(bulkReserve/n, bulkMost))
 	}
 	return int32(min(max(s.rate/20/bulkPartitions, 16<<10), bulkShare))
 }

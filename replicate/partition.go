@@ -363,6 +363,7 @@ func (p *partition) assemble() bool {
 	c := p.chunks[0]
 	t := p.flow.tools()
 	p.asm.tools = t
+	p.asm.far = p.win != nil && p.win.full() && p.flow.target.distance.far()
 	u, err := p.asm.next(c)
 	switch {
 	case err != nil:

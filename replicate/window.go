@@ -113,16 +113,23 @@ func (w *window) room() bool {
 	return w.hold == holdNone && len(w.open) <= w.limit
 }
 
+// full reports whether as much is in flight as may be.
+func (w *window) full() bool { return w.flying >= w.allowed() }
+
+// allowed returns how many units may be in flight now.
+func (w *window) allowed() int {
+	if w.probe {
+		return 1
+	}
+	return w.limit
+}
+
 // idle reports whether nothing is open or in flight.
 func (w *window) idle() bool { return len(w.open) == 0 && w.flying == 0 }
 
 // next returns the unit to send now, or nil.
 func (w *window) next() *unit {
-	limit := w.limit
-	if w.probe {
-		limit = 1
-	}
-	if w.hold != holdNone || w.flying >= limit {
+	if w.hold != holdNone || w.full() {
 		return nil
 	}
 	for w.sent < len(w.open) {

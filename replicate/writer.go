@@ -12,7 +12,7 @@ import (
 
 const (
 	produceBytes    = 4 << 20 // of batches in one request, or one batch if larger
-	produceRequests = 4       // in flight per broker: the broker works one at a time, more hide the network
+	produceRequests = 5       // in flight per broker: it works one at a time, more hide the network
 )
 
 // A writer produces units raw, each as the one batch of its partition in a
