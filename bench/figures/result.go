@@ -44,6 +44,8 @@ type Result struct {
 
 	LatencyP50 float64 `json:"latency_p50,omitempty"` // milliseconds
 	LatencyP99 float64 `json:"latency_p99,omitempty"`
+
+	OffsetsPerCPU float64 `json:"offsets_per_cpu,omitempty"` // translated in a second of CPU
 }
 
 // ResultOf makes a result of the samples of a copy, the first of them from before
@@ -100,16 +102,18 @@ func (r *Result) steady() *Span {
 // CPUPerGB returns the seconds of CPU for 10^9 bytes of keys and values.
 func (r *Result) CPUPerGB() float64 { return perGB(r.steady().CPU, r.steady()) }
 
-// SourceCPUPerGB is CPUPerGB of the source's brokers.
-func (r *Result) SourceCPUPerGB() float64 { return perGB(r.steady().SourceCPU, r.steady()) }
+// SourceCPUPerGB is CPUPerGB of the source's brokers; NaN if they are fakes.
+func (r *Result) SourceCPUPerGB() float64 {
+	return unlessZero(perGB(r.steady().SourceCPU, r.steady()))
+}
 
 // TargetCPUPerGB is CPUPerGB of the target's brokers; NaN of what sends them
-// nothing.
+// nothing, and of fakes.
 func (r *Result) TargetCPUPerGB() float64 {
 	if r.Candidate == Floor || r.Candidate == Reader {
 		return math.NaN()
 	}
-	return perGB(r.steady().TargetCPU, r.steady())
+	return unlessZero(perGB(r.steady().TargetCPU, r.steady()))
 }
 
 // WithTargetPerGB is the CPU of the candidate and of the target's brokers.
@@ -136,8 +140,9 @@ func (r *Result) WireSpeed() float64 {
 	return r.Speed() * r.Wire / float64(r.Payload)
 }
 
-// PeakMB returns the most resident memory, in 10^6 bytes.
-func (r *Result) PeakMB() float64 { return float64(r.PeakRSS) / 1e6 }
+// PeakMB returns the most resident memory, in 10^6 bytes; NaN if it was not
+// measured.
+func (r *Result) PeakMB() float64 { return unlessZero(float64(r.PeakRSS) / 1e6) }
 
 // LedgerPerGB returns the bytes of ledger for 10^9 bytes of keys and values; NaN
 // of a candidate that keeps none.

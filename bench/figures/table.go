@@ -26,6 +26,7 @@ func Columns() []Figure {
 		{"whole CPU-s/GB", (*Result).WholeCPUPerGB},
 		{"p50 ms", func(r *Result) float64 { return unlessZero(r.LatencyP50) }},
 		p99,
+		rate,
 	}
 }
 

@@ -7,6 +7,7 @@ var (
 	speed      = Figure{"MB/s", (*Result).Speed}
 	memory     = Figure{"peak RSS MB", (*Result).PeakMB}
 	p99        = Figure{"p99 ms", func(r *Result) float64 { return unlessZero(r.LatencyP99) }}
+	rate       = Figure{"offsets/s per core", func(r *Result) float64 { return unlessZero(r.OffsetsPerCPU) }}
 	start      = Figure{"first record after s", (*Result).StartSeconds}
 )
 
@@ -47,6 +48,7 @@ func Targets() []Target {
 		Target{Row: "tail", Candidate: Apograph, Figure: p99, Against: []string{Copier}, More: 5},
 		atMost("tail", p99, 1./4, mirrorMakers...),
 		atMost("start", start, 1), atMost("start-100m", start, 1),
+		atLeast("translate", rate, 1e6), atMost("translate", p99, 0.1),
 		atLeast("verify-full", speed, 0.8, Reader),
 	)
 	for _, row := range []string{"rtt-source-1-16k", "rtt-target-1-16k"} {

@@ -114,10 +114,10 @@ func (r *runner) run(ctx context.Context, chosen []row) error {
 // row measures one row, on brokers of its own: what one row leaves behind in them
 // is not to weigh upon the next.
 func (r *runner) row(ctx context.Context, row row) error {
-	return withStand(ctx, kafkatest.KafkaOptions{}, kafkatest.KafkaOptions{}, func(s *stand) error {
+	return withStand(ctx, row.Far, func(s *stand) error {
 		r.stand = s
 		if row.Run != nil {
-			return row.Run(r, row)
+			return row.Run(r, ctx, row)
 		}
 		return r.copies(ctx, row)
 	})
@@ -127,7 +127,11 @@ func (r *runner) row(ctx context.Context, row row) error {
 // repeat. Before the first one the brokers are warmed up.
 func (r *runner) copies(ctx context.Context, row row) error {
 	topic := "bench-" + row.Name
-	wire, err := r.fill(ctx, row, topic)
+	filling := row.Fill
+	if filling == nil {
+		filling = (*runner).fill
+	}
+	wire, err := filling(r, ctx, row, topic)
 	if err != nil {
 		return err
 	}
@@ -161,7 +165,7 @@ func (r *runner) copies(ctx context.Context, row row) error {
 // fill writes the row's topic and returns how many bytes of batches there are for
 // each byte of keys and values.
 func (r *runner) fill(ctx context.Context, row row, topic string) (float64, error) {
-	batches, err := row.Shape.Batches(seed, time.Now().Add(-time.Hour).UnixMilli())
+	batches, err := row.Shape.Batches(seed, time.Now().Add(-max(row.Age, time.Hour)).UnixMilli())
 	if err != nil {
 		return 0, err
 	}
@@ -190,11 +194,7 @@ func (r *runner) warmUp(ctx context.Context, row row, topic string, source map[i
 // copy has one candidate copy the topic, and cleans up behind it. With check the
 // copy is compared with the source.
 func (r *runner) copy(ctx context.Context, row row, topic string, c candidate, source map[int32]content, check bool) (figures.Result, error) {
-	r.jobs++
-	j := job{
-		stand: r.stand, row: row, topic: topic, number: r.jobs, binary: r.options.binary,
-		source: r.stand.source.Server(), target: r.stand.target.Server(),
-	}
+	j := r.job(row, topic)
 	result, err := measure(ctx, c, j, total(source))
 	if err != nil {
 		return result, err
@@ -205,7 +205,7 @@ func (r *runner) copy(ctx context.Context, row row, topic string, c candidate, s
 		}
 	}
 	if check && c.topic != nil {
-		target, err := contentOf(ctx, j.target, c.topic(j))
+		target, err := contentOf(ctx, r.stand.target.Server(), c.topic(j))
 		if err != nil {
 			return result, err
 		}
@@ -214,6 +214,15 @@ func (r *runner) copy(ctx context.Context, row row, topic string, c candidate, s
 		}
 	}
 	return result, r.stand.sweep(ctx)
+}
+
+// job returns one of a new number.
+func (r *runner) job(row row, topic string) job {
+	r.jobs++
+	return job{
+		stand: r.stand, row: row, topic: topic, number: r.jobs, binary: r.options.binary,
+		source: r.stand.sourceServer, target: r.stand.targetServer,
+	}
 }
 
 // ledgerBytes returns how much of a ledger's file is in use.

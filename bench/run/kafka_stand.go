@@ -6,16 +6,20 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"apograph/bench/delay"
 	"apograph/internal/kafkatest"
 )
 
@@ -46,6 +50,8 @@ type stand struct {
 
 	source, target *kafkatest.Kafka
 	sink           string // address that drops what it is sent
+
+	sourceServer, targetServer string // as the candidates see them
 }
 
 // A standFailure is what Fatalf ends a run with.
@@ -53,8 +59,10 @@ type standFailure string
 
 func (f standFailure) Error() string { return string(f) }
 
-// withStand starts the clusters, calls f, and cleans up, whatever happens.
-func withStand(ctx context.Context, source, target kafkatest.KafkaOptions, f func(*stand) error) (err error) {
+// withStand starts the clusters, calls f, and cleans up, whatever happens. The
+// candidates, and they alone, see the cluster that is called far ("source",
+// "target" or none) from a distance.
+func withStand(ctx context.Context, far string, f func(*stand) error) (err error) {
 	dir, err := os.MkdirTemp("", "apograph-bench-")
 	if err != nil {
 		return err
@@ -74,9 +82,9 @@ func withStand(ctx context.Context, source, target kafkatest.KafkaOptions, f fun
 		}
 	}()
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	source.Name, target.Name = "source", "target"
-	clusters := kafkatest.StartKafkas(s, benchOptions(source), benchOptions(target))
-	s.source, s.target = clusters[0], clusters[1]
+	if err := s.startClusters(far); err != nil {
+		return err
+	}
 	if err := s.startSink(); err != nil {
 		return err
 	}
@@ -106,16 +114,49 @@ func (s *stand) startSink() error {
 	return err
 }
 
-func benchOptions(o kafkatest.KafkaOptions) kafkatest.KafkaOptions {
-	o.JVM = brokerJVM
-	config := make(map[string]string)
-	for _, m := range []map[string]string{brokerConfig, o.Config} {
-		for name, value := range m {
-			config[name] = value
+// oneWay is the delay to a cluster that is far, in each direction.
+const oneWay = 50 * time.Millisecond
+
+func (s *stand) startClusters(far string) error {
+	options := []kafkatest.KafkaOptions{{Name: "source"}, {Name: "target"}}
+	servers := make([]string, len(options))
+	for i := range options {
+		o := &options[i]
+		o.JVM, o.Config = brokerJVM, brokerConfig
+		if o.Name != far {
+			continue
+		}
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		proxy, err := delay.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), oneWay)
+		if err != nil {
+			return err
+		}
+		s.Cleanup(proxy.Close)
+		o.Listeners = []kafkatest.KafkaListener{{Name: "FAR", Port: port, Advertised: proxy.Port()}}
+		servers[i] = proxy.Address()
+	}
+	clusters := kafkatest.StartKafkas(s, options...)
+	for i, k := range clusters {
+		if servers[i] == "" {
+			servers[i] = k.Server()
 		}
 	}
-	o.Config = config
-	return o
+	s.source, s.target = clusters[0], clusters[1]
+	s.sourceServer, s.targetServer = servers[0], servers[1]
+	return nil
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func (s *stand) Helper()                         {}

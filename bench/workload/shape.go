@@ -27,6 +27,7 @@ type Shape struct {
 	BatchBytes int
 	Codec      recordbatch.Codec
 	Keys       int // different keys; 0 means 100,000
+	Different  int // batches that differ; 0 means as many as Distinct says
 }
 
 // MinRecordBytes is the least size of a record.
@@ -40,6 +41,9 @@ const poolBytes = 32 << 20
 
 // Distinct returns how many different batches Batches makes.
 func (s Shape) Distinct() int {
+	if s.Different > 0 {
+		return s.Different
+	}
 	return min(max(poolBytes/max(s.BatchBytes, s.RecordBytes), 256), 8192)
 }
 
@@ -47,7 +51,7 @@ func (s Shape) Distinct() int {
 type Batch struct {
 	Bytes   []byte
 	Records int // in it
-	Payload int // bytes of keys and values in it
+	Payload int // bytes of keys and values in it; of Blank its records
 }
 
 // Batches returns the different batches of a shape, the same ones for the same
@@ -94,4 +98,29 @@ func Ratio(batches []Batch) float64 {
 		wire += len(b.Bytes)
 	}
 	return float64(payload) / float64(wire)
+}
+
+// Blank returns a batch of so many records without key and with an empty value:
+// for topics of very many records that take little room.
+func Blank(records int, codec recordbatch.Codec, timeMillis int64) (Batch, error) {
+	var builder recordbatch.Builder
+	builder.Reset(codec)
+	for range records {
+		builder.Append(&recordbatch.Record{Value: []byte{}}, timeMillis)
+	}
+	sealed, err := builder.Seal(nil, -1, -1, -1)
+	return Batch{Bytes: sealed, Records: records, Payload: records}, err
+}
+
+// A Record is a key and a value.
+type Record struct{ Key, Value []byte }
+
+// Records returns n records of a shape, the same ones for the same seed.
+func (s Shape) Records(seed uint64, n int) []Record {
+	lines := newLines(rand.New(rand.NewPCG(seed, uint64(s.RecordBytes))))
+	records := make([]Record, n)
+	for i := range records {
+		records[i].Key, records[i].Value = lines.record(max(s.Keys, 1000), s.RecordBytes)
+	}
+	return records
 }
