@@ -61,7 +61,7 @@ func Digits(v float64) string {
 		return fmt.Sprintf("%.0f", v)
 	case size >= 9.995:
 		return fmt.Sprintf("%.1f", v)
-	case size >= 0.0995 || v == 0:
+	case size >= 0.9995 || v == 0:
 		return fmt.Sprintf("%.2f", v)
 	default:
 		return fmt.Sprintf("%.3f", v)
