@@ -136,10 +136,11 @@ func sourceCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("source", flag.ContinueOnError)
 	name := flags.String("codec", "none", "of the batches")
 	size := flags.Int("size", 500, "MB of keys and values")
+	record := flags.Int("record", 1<<10, "bytes of a record")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	shape := workload.Shape{RecordBytes: 1 << 10, BatchBytes: 64 << 10}
+	shape := workload.Shape{RecordBytes: *record, BatchBytes: 64 << 10}
 	for shape.Codec.String() != *name {
 		if shape.Codec++; shape.Codec > recordbatch.Zstd {
 			return fmt.Errorf("no codec %q", *name)

@@ -127,6 +127,7 @@ func (r *runner) row(ctx context.Context, row row) error {
 // repeat. Before the first one the brokers are warmed up.
 func (r *runner) copies(ctx context.Context, row row) error {
 	topic := "bench-" + row.Name
+	began := time.Now()
 	filling := row.Fill
 	if filling == nil {
 		filling = (*runner).fill
@@ -139,6 +140,8 @@ func (r *runner) copies(ctx context.Context, row row) error {
 	if err != nil {
 		return err
 	}
+	all := total(source)
+	r.stand.Logf("%s: %d records, %d MB, written in %.0f s", row.Name, all.records, all.payload/1_000_000, time.Since(began).Seconds())
 	chosen, err := candidatesNamed(row.Candidates)
 	if err != nil {
 		return err

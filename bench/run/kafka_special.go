@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,12 +17,17 @@ import (
 	"apograph/internal/kafkatest"
 )
 
+// cleanTimeout bounds the waiting for the cleaner.
+const cleanTimeout = 10 * time.Minute
+
 // fillCompacted writes a topic with about as many records as keys, and has the
 // cleaner of the broker clean it: about a third of the records go, out of the middle
 // of batches.
 func (r *runner) fillCompacted(ctx context.Context, row row, topic string) (float64, error) {
+	// The segment that is written to is not cleaned, so it must be a small part.
+	segment := min(max(row.SizeMB*1_000_000/row.Partitions/20, 1<<20), 16<<20)
 	configs := kafkatest.LoadConfigs()
-	maps.Copy(configs, map[string]string{"cleanup.policy": "compact", "segment.bytes": "16777216", "min.cleanable.dirty.ratio": "1"})
+	maps.Copy(configs, map[string]string{"cleanup.policy": "compact", "segment.bytes": strconv.Itoa(segment), "min.cleanable.dirty.ratio": "1"})
 	if err := r.stand.source.CreateTopic(ctx, topic, int32(row.Partitions), configs); err != nil {
 		return 0, err
 	}
@@ -38,6 +44,8 @@ func (r *runner) fillCompacted(ctx context.Context, row row, topic string) (floa
 	if err := r.stand.source.SetTopicConfig(ctx, topic, "min.cleanable.dirty.ratio", "0.01"); err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
 	return 0, r.stand.source.WaitCompacted(ctx, topic)
 }
 
