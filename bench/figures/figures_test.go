@@ -45,7 +45,7 @@ func TestRatiosArePairByPair(t *testing.T) {
 }
 
 func TestDigits(t *testing.T) {
-	for v, want := range map[float64]string{0: "0.00", 0.125: "0.125", 0.0421: "0.042", 1.006: "1.01", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 12345: "12345"} {
+	for v, want := range map[float64]string{math.NaN(): "n/a", 0: "0.00", 0.125: "0.125", 0.0421: "0.042", 1.006: "1.01", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 12345: "12345"} {
 		if got := figures.Digits(v); got != want {
 			t.Errorf("Digits(%v) = %q, want %q", v, got, want)
 		}

@@ -54,9 +54,12 @@ func (s Spread) String() string {
 	return fmt.Sprintf("%s (%s-%s)", Digits(s.Median), Digits(s.Least), Digits(s.Greatest))
 }
 
-// Digits writes a number with three digits that count, and without exponent.
+// Digits writes a number with three digits that count, and without exponent; what
+// was not measured (NaN) is "n/a".
 func Digits(v float64) string {
 	switch size := math.Abs(v); {
+	case math.IsNaN(v):
+		return "n/a"
 	case size >= 99.95:
 		return fmt.Sprintf("%.0f", v)
 	case size >= 9.995:

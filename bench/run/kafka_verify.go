@@ -94,7 +94,7 @@ func (r *runner) translate(ctx context.Context, row row) error {
 		return rng.Int32N(int32(row.Partitions)), rng.Int64N(all.records / int64(row.Partitions) * 9 / 10)
 	}
 	path := r.stand.path("offsets.csv")
-	if err := writeOffsets(path, j.topic, offset); err != nil {
+	if err := writeOffsets(path, j.topic, row.Partitions, offset); err != nil {
 		return err
 	}
 	c := candidate{name: figures.Apograph, command: func(job) ([]string, error) {
@@ -111,20 +111,22 @@ func (r *runner) translate(ctx context.Context, row row) error {
 			return err
 		}
 		r.results = append(r.results, result)
+		r.stand.Logf("%s %d: %.0f offsets in a second of CPU, p99 %s ms", row.Name, repeat, result.OffsetsPerCPU, figures.Digits(result.LatencyP99))
 	}
 	return nil
 }
 
-func writeOffsets(path, topic string, offset func() (int32, int64)) error {
+func writeOffsets(path, topic string, partitions int, offset func() (int32, int64)) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	w := bufio.NewWriter(f)
-	for range translations {
-		partition, o := offset()
-		if _, err := fmt.Fprintf(w, "%s,%d,%d\n", topic, partition, o); err != nil {
+	for i := range translations {
+		// A file has one offset of a partition for each group.
+		_, o := offset()
+		if _, err := fmt.Fprintf(w, "group-%d,%s,%d,%d\n", i/partitions, topic, i%partitions, o); err != nil {
 			return err
 		}
 	}
