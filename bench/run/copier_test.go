@@ -107,6 +107,9 @@ func TestContentIsOfEverything(t *testing.T) {
 	if hash(record(), other) == hash(other, record()) {
 		t.Error("the order does not count")
 	}
+	if hash(record(), other) == hash(other, other) {
+		t.Error("only the last record counts")
+	}
 	if hash(record()) != hash(record()) {
 		t.Error("equal records have different hashes")
 	}

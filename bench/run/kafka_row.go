@@ -70,7 +70,7 @@ func rows() []row {
 		{Name: "start-100m", Shape: plain, Partitions: 4, SizeMB: 1, Run: (*runner).startLarge, Candidates: []string{figures.Apograph}},
 		{Name: "verify-target", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
 		{Name: "verify-full", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
-		{Name: "translate", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).translate, Candidates: []string{figures.Apograph}},
+		{Name: "translate", Shape: plain, Partitions: 1000, SizeMB: 1000, Run: (*runner).translate, Candidates: []string{figures.Apograph}},
 	}
 	return append(all, farRows()...)
 }

@@ -63,6 +63,9 @@ func checkBatch(t *testing.T, s workload.Shape, b workload.Batch) {
 	if n := len(decoded.Records); n != b.Records || b.Payload != n*s.RecordBytes {
 		t.Errorf("%+v: %d records, said are %d and %d bytes", s, n, b.Records, b.Payload)
 	}
+	if s.Codec == recordbatch.None && b.Records > 1 && len(b.Bytes) > s.BatchBytes+recordbatch.HeaderSize {
+		t.Errorf("%+v: a batch of %d bytes", s, len(b.Bytes))
+	}
 	// What a record takes beside its bytes is less than 20.
 	if fit := max(1, s.BatchBytes/(s.RecordBytes+20)); b.Records < fit || b.Records > max(1, s.BatchBytes/s.RecordBytes) {
 		t.Errorf("%+v: %d records where %d fit", s, b.Records, fit)
