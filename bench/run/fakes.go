@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -51,12 +50,11 @@ func fakesCommand(ctx context.Context, args []string) error {
 }
 
 func fakesRow(ctx context.Context, codec string, sizeMB, repeats int, binary string) ([]figures.Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	source, err := startFake(ctx, "source", "-codec", codec, "-size", fmt.Sprint(sizeMB))
+	source, stop, err := startFake(ctx, "source", "-codec", codec, "-size", fmt.Sprint(sizeMB))
 	if err != nil {
 		return nil, err
 	}
+	defer stop()
 	dir, err := os.MkdirTemp("", "apograph-bench-")
 	if err != nil {
 		return nil, err
@@ -68,11 +66,11 @@ func fakesRow(ctx context.Context, codec string, sizeMB, repeats int, binary str
 	}
 	var results []figures.Result
 	for i := range 2 * repeats {
-		target, err := startFake(ctx, "target")
+		r := figures.Result{Row: "fakes-1k-" + codec, Candidate: figures.Apograph, Repeat: i / 2, Payload: int64(sizeMB) * 1e6}
+		target, stop, err := startFake(ctx, "target")
 		if err != nil {
 			return results, err
 		}
-		r := figures.Result{Row: "fakes-1k-" + codec, Candidate: figures.Apograph, Repeat: i / 2, Payload: int64(sizeMB) * 1e6}
 		args := []string{
 			binary, "replicate", "--once", "-o", "json", "--stats", "0", "--topics", fakesTopic,
 			"--ledger", filepath.Join(dir, fmt.Sprintf("%d.ledger", i)),
@@ -82,7 +80,9 @@ func fakesRow(ctx context.Context, codec string, sizeMB, repeats int, binary str
 			r.Candidate = figures.Copier
 			args = []string{self, "copier", "-source", source, "-target", target, "-topic", fakesTopic, "-codec", codec}
 		}
-		if err := timed(ctx, &r, args); err != nil {
+		err = timed(ctx, &r, args)
+		stop()
+		if err != nil {
 			return results, err
 		}
 		results = append(results, r)
@@ -107,28 +107,32 @@ func timed(ctx context.Context, r *figures.Result, args []string) error {
 	return nil
 }
 
-// startFake starts a fake cluster in a process of its own and returns its address.
-// It ends with ctx.
-func startFake(ctx context.Context, args ...string) (string, error) {
+// startFake starts a fake cluster in a process of its own, and returns its address
+// and what ends it.
+func startFake(ctx context.Context, args ...string) (address string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	command := exec.CommandContext(ctx, self, args...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := command.Start(); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	address, err := bufio.NewReader(out).ReadString('\n')
+	stop = func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	}
+	address, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("fake %s: %w", args[0], err), command.Wait())
+		stop()
+		return "", nil, fmt.Errorf("fake %s: %w", args[0], err)
 	}
-	context.AfterFunc(ctx, func() { _ = command.Wait() })
-	return strings.TrimSpace(address), nil
+	return strings.TrimSpace(address), stop, nil
 }
 
 // sourceCommand serves a topic of varied data from memory until it is interrupted.
