@@ -22,7 +22,7 @@ const (
 	bulkMost       = 4 << 20         // bytes of one partition, where few are asked for
 	bulkLimit      = 2 * bulkReserve // above what the partitions may bring together, so that each gets its share
 
-	tailWait    = 500 * time.Millisecond
+	tailWait    = 100 * time.Millisecond // at the broker; a partition that has just caught up waits for it
 	tailShare   = 64 << 10
 	tailReserve = 1 << 20
 	tailLimit   = 4 << 20
@@ -240,9 +240,15 @@ func (s *source) deliverTo(a asked, answer *kmsg.FetchResponseTopicPartition, ve
 	if f.empties == 0 {
 		f.failing = time.Time{}
 	}
-	f.behind = f.next < answer.LastStableOffset
+	f.behind = f.next < answer.LastStableOffset && f.left(len(c.data))
 	a.p.post(event{bounds: &bounds{answer.LogStartOffset, answer.LastStableOffset, answer.HighWatermark}, chunk: c})
 }
+
+// left reports whether a partition whose log goes on behind an answer of n bytes
+// is one for the bulk loop. In a session it is so only where the answer was cut
+// short, as nobody waits for its next one: a partition that comes back from the
+// bulk loop has to wait until the session's request is over.
+func (f *fetchState) left(n int) bool { return f.session == nil || n == 0 || n >= tailShare/2 }
 
 // hollow reports whether the end of p's log may hold nothing: the cleaner has
 // been there, and no part of it lies in remote storage, where a read that is
