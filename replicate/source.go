@@ -10,8 +10,12 @@ import (
 )
 
 // queueBytes is how much of a partition may be fetched and not yet assembled;
-// beyond it the partition is not fetched.
-const queueBytes = 2 << 20
+// beyond it the partition is not fetched. Over a distance it is more than one
+// answer brings, so that the next one is on its way meanwhile.
+const (
+	queueBytes    = 2 << 20
+	farQueueBytes = bulkMost + queueBytes
+)
 
 // A source reads the flow's partitions raw: whole record batches, committed
 // data only, in order. Per leader there are two loops, each with a connection
@@ -167,7 +171,13 @@ func (s *source) trouble(p *partition, what string) {
 }
 
 // hungry reports whether p is to be fetched.
-func (s *source) hungry(p *partition) bool { return p.fetch.active && p.fetch.queued < queueBytes }
+func (s *source) hungry(p *partition) bool {
+	room := queueBytes
+	if s.bulk != nil && s.bulk.distance.far() {
+		room = farQueueBytes
+	}
+	return p.fetch.active && p.fetch.queued < room
+}
 
 // belongs reports whether p is to be fetched by the loop.
 func (s *source) belongs(p *partition, key loopKey) bool {
