@@ -267,7 +267,7 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 		return a.corrupt(fmt.Errorf("%v batch: %w", h.Codec(), err))
 	}
 	passes := h.Dense() && !h.LogAppendTime() && h.BaseOffset == a.pos
-	if passes && h.Size() >= a.worthJoining() {
+	if passes && h.Size() >= a.worthJoining(h.Codec()) {
 		a.flush(c)
 		return a.pass(c, h, batch, body)
 	}
@@ -289,20 +289,24 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 }
 
 // worthJoining returns the wire size below which a batch is joined with the next.
-func (a *assembler) worthJoining() int {
-	if a.far {
+func (a *assembler) worthJoining(codec recordbatch.Codec) int {
+	if a.large(codec) {
 		return farBatch
 	}
 	return smallBatch
 }
 
 // joinedBytes returns how many uncompressed bytes a joined batch holds at most.
-func (a *assembler) joinedBytes() int {
-	if a.far {
+func (a *assembler) joinedBytes(codec recordbatch.Codec) int {
+	if a.large(codec) {
 		return a.farJoinLimit
 	}
 	return a.joinLimit
 }
+
+// large reports whether batches are joined to large ones: to do so costs little
+// where nothing is compressed, and spares the target most of its work.
+func (a *assembler) large(codec recordbatch.Codec) bool { return a.far || codec == recordbatch.None }
 
 // check walks the whole body before anything is taken from it.
 func (a *assembler) check(h recordbatch.Header, body []byte) error {
@@ -337,7 +341,7 @@ func (a *assembler) joins(h recordbatch.Header, body int) bool {
 	j := &a.join
 	return j.unit == nil ||
 		j.codec == h.Codec() && j.unit.entry.LeaderEpoch == h.LeaderEpoch &&
-			j.body+body <= a.joinedBytes() && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
+			j.body+body <= a.joinedBytes(j.codec) && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
 }
 
 // absorb appends the records of a checked batch, from the position on, to the

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	produceBytes    = 4 << 20 // of batches in one request, or one batch if larger
-	produceRequests = 5       // in flight per broker: it works one at a time, more hide the network
+	produceBytes = 4 << 20 // of batches in one request, or one batch if larger
+	nearRequests = 2       // in flight per broker: it works one at a time, the next one hides the way there
+	farRequests  = 5       // over a distance, where the way is long
 )
 
 // A writer produces units raw, each as the one batch of its partition in a
@@ -36,7 +37,7 @@ type writer struct {
 type queue struct {
 	parcels  []parcel
 	sending  bool          // a goroutine hands over requests
-	inFlight chan struct{} // full with produceRequests of them
+	inFlight chan struct{} // full with as many as may be
 }
 
 type parcel struct {
@@ -56,7 +57,7 @@ func (w *writer) send(p *partition, u *unit) {
 	defer w.mu.Unlock()
 	q := w.queues[l.node]
 	if q == nil {
-		q = &queue{inFlight: make(chan struct{}, produceRequests)}
+		q = &queue{inFlight: make(chan struct{}, w.requests())}
 		w.queues[l.node] = q
 	}
 	q.parcels = append(q.parcels, parcel{p, u})
@@ -64,6 +65,15 @@ func (w *writer) send(p *partition, u *unit) {
 		q.sending = true
 		w.flow.group.Go(func() { w.drain(l.node, q) })
 	}
+}
+
+// requests is how many requests to a broker may be in flight. Where fewer are, more
+// partitions share one, and it is requests that cost a broker most.
+func (w *writer) requests() int {
+	if w.cluster.distance.far() {
+		return farRequests
+	}
+	return nearRequests
 }
 
 // drain hands over requests, one after the other, until the queue is empty. When
