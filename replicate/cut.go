@@ -3,12 +3,10 @@ package replicate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/ledger"
 )
@@ -101,6 +99,7 @@ func (p *partition) cut() bool {
 					p.untold(err)
 					return true
 				}
+				p.tellTwice(ledger.Range{Start: b.start, End: at})
 				p.reopen(detail, b)
 			}
 			return true
@@ -110,70 +109,6 @@ func (p *partition) cut() bool {
 	}
 	p.haltAt(at, StopSourceTruncated, detail)
 	return true
-}
-
-// decided returns where the next generation must begin so that it leaves nothing
-// out below a cut at source offset at. Where the cut took a transaction's marker,
-// what the books call aborted may be committed by now, or be open again and commit
-// later: it begins at the first of that, within the last records. What was copied
-// and is aborted now stays on the target, which verify names.
-func (p *partition) decided(at int64) (int64, error) {
-	aborted, err := p.abortedBelow(at)
-	if err != nil || len(aborted) == 0 {
-		return at, err
-	}
-	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
-	defer cancel()
-	stable, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	if err != nil {
-		return at, err
-	}
-	committed, err := p.firstCommitted(ctx, aborted, min(stable, at))
-	if err != nil || committed >= 0 {
-		return committed, err
-	}
-	for _, r := range aborted {
-		if r.End > stable {
-			return max(r.Start, stable), nil
-		}
-	}
-	return at, nil
-}
-
-// abortedBelow returns, ascending, the source ranges that the books call aborted
-// near below an offset.
-func (p *partition) abortedBelow(at int64) (aborted []ledger.Range, err error) {
-	for e, err := range p.flow.ledger.Entries(p.pair.ID, max(at-adoptionWindow, 0)) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Source.Start >= at {
-			break
-		}
-		for run := range e.Runs() {
-			if run.Tile == ledger.Aborted && run.Source.Start < at {
-				aborted = append(aborted, ledger.Range{Start: run.Source.Start, End: min(run.Source.End, at)})
-			}
-		}
-	}
-	return aborted, nil
-}
-
-// firstCommitted returns the first offset of ascending ranges, below end, at which
-// consumers of the source get a record; -1 if there is none.
-func (p *partition) firstCommitted(ctx context.Context, ranges []ledger.Range, end int64) (int64, error) {
-	start, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: earliestOffset})
-	first := int64(-1)
-	if err == nil {
-		err = eachCommitted(ctx, p.flow.config.Source, p.source, max(ranges[0].Start, start), end, func(r *kgo.Record) bool {
-			in := slices.ContainsFunc(ranges, func(x ledger.Range) bool { return x.Start <= r.Offset && r.Offset < min(x.End, end) })
-			if in {
-				first = r.Offset
-			}
-			return !in
-		})
-	}
-	return first, err
 }
 
 // sourceEnded reports whether the source gives nothing more, of a log that was
