@@ -29,7 +29,7 @@ type divergence struct {
 func (p *partition) diverged(d divergence) {
 	detail := fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d", d.epoch, d.end)
 	if end := p.flow.ledger.End(p.pair.ID).Source; d.end < end {
-		p.haltAt(d.end, StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
+		p.haltAt(p.partsAt(d.epoch, d.end), StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
 		return
 	}
 	if p.backoff(detail) {
@@ -158,6 +158,30 @@ func (p *partition) keepCut(s stopped) {
 	}
 }
 
+// partsAt returns where the books part from a source's log that has nothing between a
+// leader epoch, which ends there at an offset, and what the books know of a later one:
+// where the books have a later one already below that end, the log of a leader that
+// had lost touch, and came back, goes on in the older one (KIP-101 has followers cut to
+// the lower of both ends).
+func (p *partition) partsAt(epoch int32, end int64) int64 {
+	if p.commitBooks(p.pair.ID) != nil {
+		return end // the next commit tells
+	}
+	at := end
+	for _, b := range p.booksBelow(ledger.Range{Start: 0, End: end}) {
+		for below := min(b.part.End, p.flow.ledger.Committed(b.pair).Source); below > b.part.Start; {
+			e, err := p.flow.ledger.FindSource(b.pair, below-1)
+			if err != nil || e.LeaderEpoch >= 0 && e.LeaderEpoch <= epoch {
+				return at
+			}
+			if below = max(e.Source.Start, b.part.Start); e.LeaderEpoch > epoch {
+				at = below
+			}
+		}
+	}
+	return at
+}
+
 // cutBelow asks the source's leader where an epoch ended that is known to have
 // reached up to offset end. It returns where the log was cut and what to say of
 // it, and "" if it was not, as far as the leader knows; an error where it does
@@ -185,7 +209,7 @@ func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail 
 	case a.EndOffset < 0 || a.LeaderEpoch < 0:
 		return 0, "", nil
 	case a.EndOffset < end:
-		at, detail = a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
+		at, detail = p.partsAt(a.LeaderEpoch, a.EndOffset), fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
 	case a.LeaderEpoch < epoch:
 		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
 	default:

@@ -290,3 +290,37 @@ func TestHoleBehindManyNotes(t *testing.T) {
 	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
 	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
 }
+
+// TestLogThatGoesOnInAnOlderEpoch: the source's log comes back from a replica that had
+// lost touch: it has more of an older leader epoch than the books, which have a later
+// one there. The logs part where the later one began, not where the older one ends.
+func TestLogThatGoesOnInAnOlderEpoch(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	edit := func(change func(l *kafkatest.Log)) {
+		t.Helper()
+		if err := pair.Source.EditLog("t", 0, func(l *kafkatest.Log) error { change(l); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var older int32
+	tens(t, pair, 0, 20)
+	edit(func(l *kafkatest.Log) { older = l.LeaderEpoch; l.LeaderEpoch++ })
+	tens(t, pair, 20, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	edit(func(l *kafkatest.Log) { l.Batches, l.End, l.LeaderEpoch = l.Batches[:2], 20, older })
+	mustAppend(t, pair.Source.Bootstrap, numbered(500, 2)...)
+	edit(func(l *kafkatest.Log) { l.LeaderEpoch = older + 2 })
+	mustAppend(t, pair.Source.Bootstrap, numbered(600, 20)...)
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopSourceTruncated)
+	if len(s.Stopped) == 1 && s.Stopped[0].Offset != 20 {
+		t.Errorf("stopped at %d, want 20", s.Stopped[0].Offset)
+	}
+	if s := acceptCut(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	wantStarts(t, config, 0, 20)
+}
