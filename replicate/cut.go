@@ -95,11 +95,12 @@ func (p *partition) cut() bool {
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
 			if b, ok := p.bookTail(); ok {
-				if b.start, err = p.decided(min(b.start, at)); err != nil {
+				next := min(b.start, at)
+				if b.start, err = p.decided(next); err != nil {
 					p.untold(err)
 					return true
 				}
-				p.tellTwice(ledger.Range{Start: b.start, End: at})
+				p.tellTwice(ledger.Range{Start: b.start, End: next})
 				p.reopen(detail, b)
 			}
 			return true
