@@ -118,7 +118,11 @@ func disownProducer(l *ledger.Ledger, s *ledger.Stop) error {
 	if i < 0 || !s.Holds(ledger.Fenced) {
 		return nil
 	}
-	id := l.Pairs()[i].ID
+	return disown(l, l.Pairs()[i].ID)
+}
+
+// disown says in the ledger that a pair's producer id is not used again.
+func disown(l *ledger.Ledger, id ledger.PairID) error {
 	return l.SetProducer(id, ledger.Producer{ID: noProducer, Appended: l.End(id).Appended})
 }
 

@@ -120,7 +120,23 @@ func (a *adoption) vanished(p *partition, v verdict) error {
 		}
 		return &tailError{StopTargetLostRecords, fmt.Sprintf("target offsets [%d, %d) behind the books are gone from its log before they could be compared, and nothing tells whether they were ours; to go on behind them, whatever they were: resume --recopy", a.at, v.until)}
 	}
-	return a.harmless(p, v.until, acceptedHole)
+	return a.giveUp(p, v.until)
+}
+
+// giveUp notes target offsets up to one given as lost to the books, as a person
+// has accepted. They may have been ours: the target may know the sequence numbers
+// that come next as used, and would take what is sent under them for sent before.
+// Another producer id is needed, also if this run ends before it has taken one.
+func (a *adoption) giveUp(p *partition, until int64) error {
+	if err := a.flush(p); err != nil {
+		return err
+	}
+	if err := disown(p.flow.ledger, p.pair.ID); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: give up a producer id: %w", p.source, err))
+		return errBooks
+	}
+	p.renew = true
+	return a.harmless(p, until, acceptedHole)
 }
 
 // second books a second copy of what the books have already, if it is one: the

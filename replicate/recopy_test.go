@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -505,4 +509,53 @@ func acceptedWithLoss(t *testing.T, recreated bool, generations int, lost int64,
 			t.Errorf("pairs %+v, orders %+v", pairs, book.Orders())
 		}
 	})
+}
+
+// TestOffsetsGivenUpNeedAnotherProducer: the target's retention has deleted all that
+// a newer ledger had copied, and its broker still knows the sequence numbers. What
+// is copied again behind it goes under a producer id of its own, or would be taken
+// for sent before; also where the run that gave the offsets up ended before it sent.
+func TestOffsetsGivenUpNeedAnotherProducer(t *testing.T) {
+	pair, config := copiedBig(t, 4)
+	older := copyFile(t, config.LedgerPath)
+	appendBig(t, pair, 4, 3)
+	mustRun(t, config)
+	mustDelete(t, pair.Target, "t", 0, 7)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	refused := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.InitProducerID, Err: kerr.ClusterAuthorizationFailed, Count: -1})
+	given := config
+	given.UnavailableAfter = 50 * time.Millisecond
+	if s := mustRun(t, given); s.Complete {
+		t.Errorf("no producer id was given, and all is copied: %+v", s)
+	}
+	refused.Remove()
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	s := mustRun(t, config)
+	if !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 4 + 3, ledger.Foreign: 3})
+}
+
+// TestRecopyOfWhatRetentionLeftNothingInFrontOf: the target's log is empty up to
+// the cut, as its retention has deleted all. What was deleted cannot be compared,
+// and is no reason not to copy again what the target lost.
+func TestRecopyOfWhatRetentionLeftNothingInFrontOf(t *testing.T) {
+	for name, c := range map[string]struct{ start, cut int64 }{"all deleted": {9, 9}, "one is left": {8, 9}, "half": {5, 5}} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copiedBig(t, 10)
+			mustDelete(t, pair.Target, "t", 0, c.start)
+			mustLoseTail(t, pair.Target, c.cut)
+			wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			s := mustRun(t, config)
+			if !s.Complete {
+				t.Errorf("summary %+v", s)
+			}
+			wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: c.cut, ledger.Copied: 10 - c.cut})
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10})
+		})
+	}
 }
