@@ -242,12 +242,16 @@ func (p *partition) generationOf(b *readBatch) int32 {
 
 // learnProducer takes a producer id for one of the pair's.
 func (a *adoption) learnProducer(p *partition, b *readBatch) error {
-	if err := a.flush(p); err != nil {
+	err := a.confirmed(p)
+	if err == nil {
+		err = a.flush(p)
+	}
+	if err != nil {
 		return err
 	}
 	known := b.producer
 	known.Appended = a.number
-	if err := p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
+	if err = p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
 		_ = p.flow.fail(fmt.Errorf("partition %v: record a producer id: %w", p.source, err))
 		return errBooks
 	}
@@ -293,7 +297,8 @@ func (a *adoption) flushNote(p *partition) error {
 	if r == (ledger.Range{}) {
 		return nil
 	}
-	return p.enterForeign(r, a.noteWhy, a.calm)
+	why, calm := a.noteWhy, a.calm
+	return a.later(func() error { return p.enterForeign(r, why, calm) })
 }
 
 func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) error {
@@ -458,6 +463,8 @@ func (p *partition) adoptionFailed(err error) {
 		return
 	}
 	switch code := codeOf(err); {
+	case errors.Is(err, errAgain):
+		p.restart()
 	case code == kerr.OffsetOutOfRange:
 		p.halt(StopTargetLostRecords, fmt.Sprintf("what stands behind the books on %v, from offset %d on, is gone from the target before it could be compared: %v",
 			p.target, p.flow.ledger.End(p.pair.ID).Target, err))
