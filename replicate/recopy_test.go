@@ -559,3 +559,75 @@ func TestRecopyOfWhatRetentionLeftNothingInFrontOf(t *testing.T) {
 		})
 	}
 }
+
+// TestSourceRecreatedAndTargetGone: both topics are gone, and the source's was
+// created again, maybe the target's too. Each takes a word of its own; the first is
+// not forgotten by the second.
+func TestSourceRecreatedAndTargetGone(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		for _, running := range []bool{false, true} {
+			for _, partitions := range []int32{1, 2} {
+				for _, whole := range []bool{false, true} {
+					t.Run(fmt.Sprintf("target made again %v, running %v, %d partitions, word to the topic %v", made, running, partitions, whole), func(t *testing.T) {
+						t.Parallel()
+						bothGone(t, made, running, partitions, whole)
+					})
+				}
+			}
+		}
+	}
+}
+
+func bothGone(t *testing.T, made, running bool, partitions int32, whole bool) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
+	config := livingConfig(t, pair, "t")
+	mustRun(t, once(config))
+	mustRecreate(t, pair, partitions)
+	mustDeleteTopic(t, pair.Target, "t")
+	if made {
+		mustTopic(t, pair.Target, "t", nil)
+	}
+	for p := range partitions {
+		mustAppend(t, pair.Source.Bootstrap, on("t", p, 1000, 7)...)
+	}
+	accept, recopy := ledger.Order{SourceTopic: "t", AcceptRecreated: true}, ledger.Order{SourceTopic: "t", Recopy: true}
+	if whole {
+		accept.Partition, recopy.Partition = -1, -1
+	}
+	if running {
+		l := live(t, pair, config)
+		l.stopped("t", 0, replicate.StopTopicRecreated)
+		mustOrder(t, l.Order, accept)
+		if !made {
+			l.stopped("t", 0, replicate.StopTargetDeleted)
+			mustOrder(t, l.Order, recopy)
+		}
+		for p := range partitions {
+			l.at("t", p, 7)
+		}
+		l.end()
+	} else {
+		mustRun(t, once(config))
+		order(t, config, accept)
+		s := mustRun(t, once(config))
+		if !made {
+			if s.Complete {
+				t.Errorf("the target topic is gone: %+v", s)
+			}
+			order(t, config, recopy)
+			s = mustRun(t, once(config))
+		}
+		if !s.Complete {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	kafkatest.Compare(t, pair.Source.Bootstrap, pair.Target.Bootstrap, kafkatest.Same("t"))
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 7})
+	offline(t, config, func(book *ledger.Ledger) {
+		if orders := book.Orders(); len(orders) != 0 {
+			t.Errorf("orders %+v are left", orders)
+		}
+	})
+}
