@@ -231,6 +231,11 @@ func (a *adoption) parted(p *partition) error {
 	if err != nil {
 		return err
 	}
+	if n > a.absent && a.cutKnown {
+		if err := p.carriedOutCut(); err != nil {
+			return err
+		}
+	}
 	if n > a.absent && !a.cutKnown {
 		return &tailError{StopSourceTruncated, fmt.Sprintf("%d records of ours from target offset %d on differ from the source, which lacks only %d: its log was cut after they were copied",
 			n, a.at, a.absent)}

@@ -91,6 +91,11 @@ func (a *adoption) unconfirmed(p *partition, reason StopReason, why string) erro
 			r.Start, r.End, why, order)}
 	}
 	a.blind, a.note = nil, ledger.Range{}
+	if reason == StopSourceTruncated {
+		if err := p.carriedOutCut(); err != nil {
+			return err
+		}
+	}
 	if err := p.enterNote(ledger.Entry{Tile: ledger.Orphan, Target: r}); err != nil {
 		return err
 	}

@@ -631,3 +631,38 @@ func bothGone(t *testing.T, made, running bool, partitions int32, whole bool) {
 		}
 	})
 }
+
+// TestOlderLedgerThanACutWithForeignRecordsBehindIt: the ledger is older than a cut
+// of the source that was accepted once, than what others wrote behind it, and than
+// what was copied behind that. The cut is accepted once more, not twice: what was
+// copied behind it is adopted, and not copied again.
+func TestOlderLedgerThanACutWithForeignRecordsBehindIt(t *testing.T) {
+	pair, config := copiedBig(t, 4)
+	older := copyFile(t, config.LedgerPath)
+	appendBig(t, pair, 4, 4)
+	mustRun(t, config)
+	mustLoseTail(t, pair.Source, 5)
+	wantStop(t, mustRun(t, config), replicate.StopSourceTruncated)
+	mustAppend(t, pair.Target.Bootstrap, numbered(900, 1)...)
+	accept := ledger.Order{SourceTopic: "t", AcceptTruncated: true}
+	order(t, config, accept)
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	mustRun(t, config)
+	appendBig(t, pair, 100, 3)
+	mustRun(t, config)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), replicate.StopSourceTruncated)
+	order(t, config, accept)
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 5 + 3, ledger.Orphan: 3, ledger.Foreign: 1})
+	offline(t, config, func(book *ledger.Ledger) {
+		if len(book.Orders()) != 0 || len(book.Stops()) != 0 {
+			t.Errorf("orders %+v, stops %+v are left", book.Orders(), book.Stops())
+		}
+	})
+}

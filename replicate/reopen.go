@@ -119,6 +119,18 @@ func (p *partition) dropAcceptance() {
 	p.setOrder(order)
 }
 
+// carriedOutCut ends the stop because of a cut of the source's log that a person has
+// accepted, once what it left without a source is about to get into the books of the
+// same generation: nothing is left of it to be accepted.
+func (p *partition) carriedOutCut() error {
+	p.severed = nil
+	if err := p.flow.ledger.LiftStop(p.source.topic, p.source.partition, ledger.SourceTruncated); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: record that a cut is accepted: %w", p.source, err))
+		return errBooks
+	}
+	return nil
+}
+
 // setOrder puts an order in place of the one about the partition. That it cannot
 // be written is the flow's end.
 func (p *partition) setOrder(o ledger.Order) {
