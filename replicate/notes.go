@@ -49,7 +49,7 @@ func (a *adoption) judge(i int, at, number int64) (verdict, error) {
 		return verdict{}, err
 	case b == nil || b.base > at:
 		return a.judgeHole(i, at, number)
-	case !b.ours && b.base < at:
+	case !b.ours && b.base < at && !(i == 0 && at == a.at && a.mayBeNewer(b)):
 		return verdict{}, a.rewritten(b)
 	case !b.ours:
 		return verdict{kind: tailStranger, until: b.next}, nil
@@ -203,7 +203,10 @@ func equalTo(b *readBatch, at int64, infos []recordInfo) bool {
 // copier may have been at work already, before the ledger was put back.
 func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
 	n := b.next - b.base
-	if a.fresh && b.plain && int64(len(b.records)) == n {
+	if b.base < a.at {
+		return a.across(p, b)
+	}
+	if a.mayBeNewer(b) {
 		infos, ok := a.lookahead(0, n)
 		if !ok && !a.over && n <= adoptionWindow {
 			return wantsSource, nil
@@ -251,6 +254,7 @@ func (a *adoption) learnProducer(p *partition, b *readBatch) error {
 	}
 	known := b.producer
 	known.Appended = a.number
+	known.Sequence = known.Next(known.Appended + a.at - b.base)
 	if err = p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
 		_ = p.flow.fail(fmt.Errorf("partition %v: record a producer id: %w", p.source, err))
 		return errBooks

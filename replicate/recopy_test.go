@@ -666,3 +666,49 @@ func TestOlderLedgerThanACutWithForeignRecordsBehindIt(t *testing.T) {
 		}
 	})
 }
+
+// TestLedgerOfBeforeARecopy: the target lost more than an older ledger had copied,
+// and a newer one's copier copied it again, in other batches. The older ledger goes
+// on with it: what stands across its end is what its books say. It does not where
+// somebody wrote anything else there.
+func TestLedgerOfBeforeARecopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut   int64
+		other bool
+	}{"a part": {cut: 3}, "all": {cut: 0}, "at a batch": {cut: 2}, "with other records in front": {cut: 2, other: true}} {
+		t.Run(name, func(t *testing.T) {
+			pair := stored(t)
+			mustTopic(t, pair.Source, "t", nil)
+			config := configFor(t, pair, "t")
+			for i := range 4 {
+				mustAppend(t, pair.Source.Bootstrap, numbered(i, 1)...)
+				mustRun(t, config)
+			}
+			older := copyFile(t, config.LedgerPath)
+			mustAppend(t, pair.Source.Bootstrap, numbered(4, 6)...)
+			mustRun(t, config)
+			mustLoseTail(t, pair.Target, c.cut)
+			wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			mustRun(t, config)
+			config.LedgerPath = older
+			if c.other {
+				mustLoseTail(t, pair.Target, c.cut)
+				records := numbered(2, 8)
+				records[0].Value = []byte("another")
+				mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 7777}, 0, records))
+				wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+				kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+				return
+			}
+			mustAppend(t, pair.Source.Bootstrap, numbered(10, 3)...)
+			for range 2 {
+				if s := mustRun(t, config); !s.Complete {
+					t.Errorf("summary %+v", s)
+				}
+			}
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 13})
+			proveNothingMissing(t, pair)
+		})
+	}
+}
