@@ -195,7 +195,8 @@ func (p *partition) compareEntry(pair *ledger.Pair, e *ledger.Entry, end int64, 
 	return detail, err
 }
 
-// holdsEntry reports whether the target's records are those of a copied entry.
+// holdsEntry reports whether the target's records are those of a copied entry, as
+// far as it still has them.
 func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 	reader := p.newTail(e.Target.Start, e.Target.End)
 	reader.hashAll, reader.stamped = true, e.TimestampsReplaced
@@ -206,7 +207,7 @@ func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 			return false, err
 		}
 		if b == nil {
-			return digest == e.Digest, nil
+			return at < e.Target.End || digest == e.Digest, nil
 		}
 		if b.unreadable {
 			return false, nil

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -505,4 +509,206 @@ func acceptedWithLoss(t *testing.T, recreated bool, generations int, lost int64,
 			t.Errorf("pairs %+v, orders %+v", pairs, book.Orders())
 		}
 	})
+}
+
+// TestOffsetsGivenUpNeedAnotherProducer: the target's retention has deleted all that
+// a newer ledger had copied, and its broker still knows the sequence numbers. What
+// is copied again behind it goes under a producer id of its own, or would be taken
+// for sent before; also where the run that gave the offsets up ended before it sent.
+func TestOffsetsGivenUpNeedAnotherProducer(t *testing.T) {
+	pair, config := copiedBig(t, 4)
+	older := copyFile(t, config.LedgerPath)
+	appendBig(t, pair, 4, 3)
+	mustRun(t, config)
+	mustDelete(t, pair.Target, "t", 0, 7)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	refused := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.InitProducerID, Err: kerr.ClusterAuthorizationFailed, Count: -1})
+	given := config
+	given.UnavailableAfter = 50 * time.Millisecond
+	if s := mustRun(t, given); s.Complete {
+		t.Errorf("no producer id was given, and all is copied: %+v", s)
+	}
+	refused.Remove()
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	s := mustRun(t, config)
+	if !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 4 + 3, ledger.Foreign: 3})
+}
+
+// TestRecopyOfWhatRetentionLeftNothingInFrontOf: the target's log is empty up to
+// the cut, as its retention has deleted all. What was deleted cannot be compared,
+// and is no reason not to copy again what the target lost.
+func TestRecopyOfWhatRetentionLeftNothingInFrontOf(t *testing.T) {
+	for name, c := range map[string]struct{ start, cut int64 }{"all deleted": {9, 9}, "one is left": {8, 9}, "half": {5, 5}} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copiedBig(t, 10)
+			mustDelete(t, pair.Target, "t", 0, c.start)
+			mustLoseTail(t, pair.Target, c.cut)
+			wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			s := mustRun(t, config)
+			if !s.Complete {
+				t.Errorf("summary %+v", s)
+			}
+			wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: c.cut, ledger.Copied: 10 - c.cut})
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10})
+		})
+	}
+}
+
+// TestSourceRecreatedAndTargetGone: both topics are gone, and the source's was
+// created again, maybe the target's too. Each takes a word of its own; the first is
+// not forgotten by the second.
+func TestSourceRecreatedAndTargetGone(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		for _, running := range []bool{false, true} {
+			for _, partitions := range []int32{1, 2} {
+				for _, whole := range []bool{false, true} {
+					t.Run(fmt.Sprintf("target made again %v, running %v, %d partitions, word to the topic %v", made, running, partitions, whole), func(t *testing.T) {
+						t.Parallel()
+						bothGone(t, made, running, partitions, whole)
+					})
+				}
+			}
+		}
+	}
+}
+
+func bothGone(t *testing.T, made, running bool, partitions int32, whole bool) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
+	config := livingConfig(t, pair, "t")
+	mustRun(t, once(config))
+	mustRecreate(t, pair, partitions)
+	mustDeleteTopic(t, pair.Target, "t")
+	if made {
+		mustTopic(t, pair.Target, "t", nil)
+	}
+	for p := range partitions {
+		mustAppend(t, pair.Source.Bootstrap, on("t", p, 1000, 7)...)
+	}
+	accept, recopy := ledger.Order{SourceTopic: "t", AcceptRecreated: true}, ledger.Order{SourceTopic: "t", Recopy: true}
+	if whole {
+		accept.Partition, recopy.Partition = -1, -1
+	}
+	if running {
+		l := live(t, pair, config)
+		l.stopped("t", 0, replicate.StopTopicRecreated)
+		mustOrder(t, l.Order, accept)
+		if !made {
+			l.stopped("t", 0, replicate.StopTargetDeleted)
+			mustOrder(t, l.Order, recopy)
+		}
+		for p := range partitions {
+			l.at("t", p, 7)
+		}
+		l.end()
+	} else {
+		mustRun(t, once(config))
+		order(t, config, accept)
+		s := mustRun(t, once(config))
+		if !made {
+			if s.Complete {
+				t.Errorf("the target topic is gone: %+v", s)
+			}
+			order(t, config, recopy)
+			s = mustRun(t, once(config))
+		}
+		if !s.Complete {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	kafkatest.Compare(t, pair.Source.Bootstrap, pair.Target.Bootstrap, kafkatest.Same("t"))
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 7})
+	offline(t, config, func(book *ledger.Ledger) {
+		if orders := book.Orders(); len(orders) != 0 {
+			t.Errorf("orders %+v are left", orders)
+		}
+	})
+}
+
+// TestOlderLedgerThanACutWithForeignRecordsBehindIt: the ledger is older than a cut
+// of the source that was accepted once, than what others wrote behind it, and than
+// what was copied behind that. The cut is accepted once more, not twice: what was
+// copied behind it is adopted, and not copied again.
+func TestOlderLedgerThanACutWithForeignRecordsBehindIt(t *testing.T) {
+	pair, config := copiedBig(t, 4)
+	older := copyFile(t, config.LedgerPath)
+	appendBig(t, pair, 4, 4)
+	mustRun(t, config)
+	mustLoseTail(t, pair.Source, 5)
+	wantStop(t, mustRun(t, config), replicate.StopSourceTruncated)
+	mustAppend(t, pair.Target.Bootstrap, numbered(900, 1)...)
+	accept := ledger.Order{SourceTopic: "t", AcceptTruncated: true}
+	order(t, config, accept)
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	mustRun(t, config)
+	appendBig(t, pair, 100, 3)
+	mustRun(t, config)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), replicate.StopSourceTruncated)
+	order(t, config, accept)
+	wantStop(t, mustRun(t, config), replicate.StopForeignWriter)
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	if s := mustRun(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 5 + 3, ledger.Orphan: 3, ledger.Foreign: 1})
+	offline(t, config, func(book *ledger.Ledger) {
+		if len(book.Orders()) != 0 || len(book.Stops()) != 0 {
+			t.Errorf("orders %+v, stops %+v are left", book.Orders(), book.Stops())
+		}
+	})
+}
+
+// TestLedgerOfBeforeARecopy: the target lost more than an older ledger had copied,
+// and a newer one's copier copied it again, in other batches. The older ledger goes
+// on with it: what stands across its end is what its books say. It does not where
+// somebody wrote anything else there.
+func TestLedgerOfBeforeARecopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut   int64
+		other bool
+	}{"a part": {cut: 3}, "all": {cut: 0}, "at a batch": {cut: 2}, "with other records in front": {cut: 2, other: true}} {
+		t.Run(name, func(t *testing.T) {
+			pair := stored(t)
+			mustTopic(t, pair.Source, "t", nil)
+			config := configFor(t, pair, "t")
+			for i := range 4 {
+				mustAppend(t, pair.Source.Bootstrap, numbered(i, 1)...)
+				mustRun(t, config)
+			}
+			older := copyFile(t, config.LedgerPath)
+			mustAppend(t, pair.Source.Bootstrap, numbered(4, 6)...)
+			mustRun(t, config)
+			mustLoseTail(t, pair.Target, c.cut)
+			wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			mustRun(t, config)
+			config.LedgerPath = older
+			if c.other {
+				mustLoseTail(t, pair.Target, c.cut)
+				records := numbered(2, 8)
+				records[0].Value = []byte("another")
+				mustAppendBatch(t, pair, ours(t, ledger.Producer{ID: 7777}, 0, records))
+				wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+				kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+				return
+			}
+			mustAppend(t, pair.Source.Bootstrap, numbered(10, 3)...)
+			for range 2 {
+				if s := mustRun(t, config); !s.Complete {
+					t.Errorf("summary %+v", s)
+				}
+			}
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 13})
+			proveNothingMissing(t, pair)
+		})
+	}
 }
