@@ -48,7 +48,7 @@ type opening struct {
 func (p *partition) reopen(why string, b opening) {
 	why += b.lost
 	if p.orphaned() {
-		p.retire(why)
+		p.retire(why, b.cut)
 		return
 	}
 	c, err := p.successor(b)
