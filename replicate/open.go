@@ -164,6 +164,10 @@ func (f *Flow) openPairs(all []*candidate) error {
 		if c.topic.justMade && *c.logEnd > 0 { // it was there a moment earlier than we thought
 			c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has just been made, and holds offsets up to %d", c.target(), *c.logEnd)}
 		}
+		if end := f.closedEnd(c.topic, c.number); *c.logEnd < end {
+			f.config.Logger.Warn("the target has lost records of a partition that left the flow and is back; verify names them",
+				"partition", c.target().String(), "log_end", *c.logEnd, "books_end", end)
+		}
 		c.firstSight = f.firstSight(c)
 		c.pair = ledger.Pair{
 			SourceTopic: c.topic.name, SourceTopicID: c.topic.source.id,

@@ -78,9 +78,11 @@ func TestRetiredWithALostTail(t *testing.T) {
 	if err := pair.Source.CreateTopic(t.Context(), "t", 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, pair.Source.Bootstrap, on("t", 1, 0, 5)...)
 	config := configFor(t, pair, "t")
-	mustRun(t, config)
+	for _, n := range []int{2, 3} { // in batches of their own
+		mustAppend(t, pair.Source.Bootstrap, on("t", 1, 0, n)...)
+		mustRun(t, config)
+	}
 	mustRecreate(t, pair, 1)
 	if err := pair.Target.LoseTail("t", 1, 2); err != nil {
 		t.Fatal(err)
