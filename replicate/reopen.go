@@ -128,7 +128,8 @@ func (p *partition) successor(b opening) (*candidate, error) {
 		return c, nil
 	}
 	if c.pair.TargetBase = logEnd; logEnd > first {
-		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them", p.target, first, logEnd)}
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them; "+
+			"--append does nothing about a topic that has books: delete the target topic, and resume --recopy copies all that the source still has", p.target, first, logEnd)}
 	}
 	return c, nil
 }
