@@ -77,7 +77,7 @@ type opening struct {
 func (p *partition) reopen(why string, b opening) {
 	why += b.lost
 	if p.orphaned() {
-		p.retire(why)
+		p.retire(why, b.cut)
 		return
 	}
 	c, err := p.successor(b)
@@ -169,7 +169,8 @@ func (p *partition) successor(b opening) (*candidate, error) {
 		return c, nil
 	}
 	if c.pair.TargetBase = logEnd; logEnd > first {
-		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them", p.target, first, logEnd)}
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them; "+
+			"--append does nothing about a topic that has books: delete the target topic, and resume --recopy copies all that the source still has", p.target, first, logEnd)}
 	}
 	return c, nil
 }
