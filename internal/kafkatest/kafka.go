@@ -27,6 +27,9 @@ type KafkaOptions struct {
 	MinInsync         int    // min.insync.replicas; 0 means 1
 	HeapMB            int    // of each node; 0 means 512
 
+	JVM       []string        // options of each node's JVM in place of those that make short runs quick; a heap among them wins over HeapMB
+	Listeners []KafkaListener // of the broker, besides its own; for clusters of one node
+
 	Config     map[string]string         // of every node, controller included; wins over the package's own settings
 	NodeConfig map[int]map[string]string // of one broker; wins over Config
 }

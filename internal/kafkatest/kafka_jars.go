@@ -26,20 +26,23 @@ const cacheVariable = "APOGRAPH_KAFKA_CACHE"
 var javaFiles embed.FS
 
 // kafkaJars returns the directory with Kafka's jars. They are fetched once, with
-// Maven, into the directory that APOGRAPH_KAFKA_CACHE names or apograph/kafka-4.3.1
-// in the user's cache directory.
+// Maven, into the directory that APOGRAPH_KAFKA_CACHE names, or into one of
+// apograph's in the user's cache directory. Its name holds the hash of what is
+// fetched, so that two checkouts that want different jars do not take them from
+// each other.
 func kafkaJars(ctx context.Context) (string, error) {
+	pom, err := javaFiles.ReadFile("java/pom.xml")
+	if err != nil {
+		return "", err
+	}
 	cache := os.Getenv(cacheVariable)
 	if cache == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
 			return "", fmt.Errorf("no cache directory for Kafka's jars (set %s): %w", cacheVariable, err)
 		}
-		cache = filepath.Join(base, "apograph", "kafka-"+KafkaVersion)
-	}
-	pom, err := javaFiles.ReadFile("java/pom.xml")
-	if err != nil {
-		return "", err
+		hash := sha256.Sum256(pom)
+		cache = filepath.Join(base, "apograph", fmt.Sprintf("kafka-%s-%x", KafkaVersion, hash[:4]))
 	}
 	if have, err := os.ReadFile(filepath.Join(cache, "pom.xml")); err == nil && bytes.Equal(have, pom) {
 		return filepath.Join(cache, "libs"), nil

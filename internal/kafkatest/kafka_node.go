@@ -130,6 +130,7 @@ func (k *Kafka) properties(n *kafkaNode, quorumPort int) []byte {
 		p["advertised.listeners"] = advertised
 		p["inter.broker.listener.name"] = "PLAINTEXT"
 	}
+	addListeners(p, k.options.Listeners)
 	maps.Copy(p, k.options.Config)
 	if n != k.controller {
 		maps.Copy(p, k.options.NodeConfig[n.id])
@@ -167,7 +168,11 @@ func (k *Kafka) launch(n *kafkaNode) error {
 		}
 		n.output = output
 	}
-	p, err := startProcess(n.output, "java", k.javaArgs(k.options.HeapMB, "kafka.Kafka", n.properties())...)
+	args := k.javaArgs(k.options.HeapMB, "kafka.Kafka", n.properties())
+	if k.options.JVM != nil {
+		args = k.ownJavaArgs(k.options.JVM, "kafka.Kafka", n.properties())
+	}
+	p, err := startProcess(n.output, "java", args...)
 	if err != nil {
 		return fmt.Errorf("node %d of %s: %w", n.id, k.options.Name, err)
 	}
@@ -178,9 +183,5 @@ func (k *Kafka) launch(n *kafkaNode) error {
 // javaArgs returns the arguments of the java command for a class of Kafka's.
 // The first compiler tier alone makes short runs quicker.
 func (k *Kafka) javaArgs(heapMB int, args ...string) []string {
-	return append([]string{
-		fmt.Sprintf("-Xmx%dm", heapMB), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-		"-cp", k.classPath,
-	}, args...)
+	return k.ownJavaArgs([]string{fmt.Sprintf("-Xmx%dm", heapMB), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, args...)
 }
