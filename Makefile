@@ -18,9 +18,9 @@ build: ## build bin/apograph, one static binary
 demo: build ## the whole story on two clusters inside the process; it breaks a record, and finds it (exit 3)
 	@bin/apograph demo; code=$$?; test $$code -eq 3
 
-test: ## all tests that need nothing but Go, and 5 s of each fuzz target
+test: ## all tests that need nothing but Go, and 10 s of each fuzz target
 	$(GO) test -count=1 -timeout 20m ./...
-	$(MAKE) fuzz FUZZTIME=5s
+	$(MAKE) fuzz FUZZTIME=10s
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...

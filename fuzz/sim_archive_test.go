@@ -27,6 +27,10 @@ type simArchive struct {
 	// else once.
 	forgotten int64
 
+	// cutIn is the generation that was open when the log of the topic that there
+	// is was cut last; 0 if it never was. A later one knows of the cut.
+	cutIn int32
+
 	cleaned bool
 }
 
@@ -216,15 +220,19 @@ func (w *simWorld) deleteFrom(t *simTopic, partition int32, rng *rand.Rand) {
 	if p.partition < t.old && w.untouched(p) {
 		a.before = append(a.before, gone)
 	}
-	if len(a.eras) > 1 && !w.knowsOfCut(p) {
+	if a.cutIn > 0 && !w.knowsOfCut(p) {
 		a.forgotten = to
 	}
 	w.must(w.pair.Source.DeleteRecords(p.topic, p.partition, to))
 	w.say("%v: [%d, %d) deleted, copied to %d", p, start, to, gone.Start)
 }
 
-// knowsOfCut reports whether the ledger says that a partition's source was cut.
+// knowsOfCut reports whether the ledger says that a partition's source was cut: it
+// is why the partition stopped, or the next generation has begun there.
 func (w *simWorld) knowsOfCut(p simPartition) (knows bool) {
+	if open, _, ok := w.open(p); ok && open.Generation > w.archived(p).cutIn {
+		return true
+	}
 	w.withBook(func(l *ledger.Ledger) {
 		knows = slices.ContainsFunc(l.Stops(), func(s ledger.Stop) bool {
 			return s.SourceTopic == p.topic && s.Partition == p.partition && s.Reason == string(replicate.StopSourceTruncated)

@@ -134,6 +134,7 @@ func (w *simWorld) cutSource(rng *rand.Rand) {
 	w.must(err)
 	a := w.archived(p)
 	a.eras = append(a.eras, a.now().before(cut))
+	a.cutIn = w.removal(p, 0).generation
 	for _, removals := range []*[]simRemoval{&a.lost, &a.compacted, &a.before} {
 		for i := range *removals {
 			r := &(*removals)[i].Range
@@ -178,7 +179,7 @@ func (w *simWorld) recreateSource(rng *rand.Rand) {
 	for p := range t.partitions {
 		a := w.archived(simPartition{t.name, p})
 		a.eras = append(a.eras, newSimEra(w.sourceID(t.name)))
-		a.lost, a.compacted, a.before, a.forgotten, a.cleaned = nil, nil, nil, 0, false
+		a.lost, a.compacted, a.before, a.forgotten, a.cutIn, a.cleaned = nil, nil, nil, 0, 0, false
 	}
 	if t.old = 0; !w.hasLooked() {
 		t.old = t.partitions

@@ -70,6 +70,25 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestNotCutOff: a generation that begins lower in the same target topic, and did
+// not follow a cut, is no reason to forget what the target has lost.
+func TestNotCutOff(t *testing.T) {
+	l := mustCreate(t)
+	first := lossyBooks(t, l)
+	next := nextOf(t, l, first)
+	next.TargetTopicID, next.TargetBase = TopicID{}, 12
+	if err := l.ClosePair(first, Closing{Reason: "topic_recreated"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.OpenPairs([]Pair{next}); err != nil {
+		t.Fatal(err)
+	}
+	if cut, err := l.CutOff(first); err != nil || cut != nil {
+		t.Errorf("cut off at %+v, %v", cut, err)
+	}
+	reopen(t, l)
+}
+
 // TestCutOffByTopicMadeAnew: a target topic that was made anew, and into which all
 // was copied again, leaves nothing of any generation in the one before; one that
 // begins above, or of another source topic, leaves them as they are.

@@ -35,6 +35,9 @@ type adoption struct {
 	noteWhy string
 	calm    bool // what is noted stops nothing
 
+	epoch int32     // of the source's leader, that the books have as their last; -1 unknown
+	blind *blindRun // nil, or what is matched by its place and not booked
+
 	absent  int64 // source offsets without a record, and without an orphan
 	orphans int64 // so many of the next records of ours have no source
 
@@ -56,8 +59,9 @@ const (
 func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, error) {
 	absent, err := p.absentAtEnd()
 	order := p.flow.exactOrder(p.source)
+	epoch, _ := p.newestEpoch()
 	a := &adoption{
-		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent,
+		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent, epoch: epoch,
 		fresh: !p.caughtTarget, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
 	}
 	a.reader.hashAll = a.fresh
@@ -87,7 +91,7 @@ func (a *adoption) step(p *partition) (adoptionState, error) {
 			return 0, err
 		}
 		if b == nil && a.at >= a.reader.end {
-			return tailAdopted, a.flush(p)
+			return tailAdopted, a.finish(p)
 		}
 		v, err := a.judge(0, a.at, a.number)
 		if err != nil {
@@ -105,8 +109,19 @@ func (a *adoption) step(p *partition) (adoptionState, error) {
 	}
 }
 
+// finish books what is left at the end of the log.
+func (a *adoption) finish(p *partition) error {
+	if a.blind != nil {
+		return a.unconfirmed(p, StopTargetLostRecords, "nothing behind them tells whether they were what the source has")
+	}
+	return a.flush(p)
+}
+
 // account books what a verdict is about.
 func (a *adoption) account(p *partition, b *readBatch, v verdict) (adoptionState, error) {
+	if a.blind != nil && v.kind != tailNext && v.kind != tailStranger {
+		return 0, a.unconfirmed(p, StopTargetLostRecords, "what stands behind them does not tell whether they were what the source has")
+	}
 	switch v.kind {
 	case tailNext:
 		return a.match(p, b, v.until)
@@ -170,6 +185,13 @@ func (a *adoption) match(p *partition, b *readBatch, until int64) (adoptionState
 			}
 			continue
 		}
+		sure := a.blindly
+		if there {
+			sure = a.confirmed
+		}
+		if err := sure(p); err != nil {
+			return 0, err
+		}
 		if err := a.matched(p); err != nil {
 			return 0, err
 		}
@@ -199,12 +221,20 @@ func (a *adoption) matched(p *partition) error {
 // those up to the one that is, have no source any more. There cannot be more of
 // them than source offsets whose record is gone, unless the source was cut.
 func (a *adoption) parted(p *partition) error {
+	if a.blind != nil {
+		return a.unconfirmed(p, StopSourceTruncated, fmt.Sprintf("the record of ours at target offset %d, behind them, is not what the source has: its log was cut after they were copied, or compacted since", a.at))
+	}
 	if err := a.flush(p); err != nil {
 		return err
 	}
 	n, err := a.withoutSource()
 	if err != nil {
 		return err
+	}
+	if n > a.absent && a.cutKnown {
+		if err := p.carriedOutCut(); err != nil {
+			return err
+		}
 	}
 	if n > a.absent && !a.cutKnown {
 		return &tailError{StopSourceTruncated, fmt.Sprintf("%d records of ours from target offset %d on differ from the source, which lacks only %d: its log was cut after they were copied",
@@ -290,8 +320,12 @@ func (a *adoption) flush(p *partition) error {
 	return a.enter(p, part.entry)
 }
 
-// enter books e at the books' end.
+// enter books e at the books' end, as soon as all before it is there.
 func (a *adoption) enter(p *partition, e ledger.Entry) error {
+	return a.later(func() error { return a.append(p, e) })
+}
+
+func (a *adoption) append(p *partition, e ledger.Entry) error {
 	end := p.flow.ledger.End(p.pair.ID)
 	e.Target = ledger.Range{Start: end.Target, End: end.Target}
 	if e.Tile == ledger.Copied {

@@ -79,7 +79,7 @@ func (p *partition) adopted() {
 // since only with one can a log be cut (KIP-101).
 func (p *partition) endHolds() bool {
 	leader, _ := p.flow.target.leader(p.target)
-	detail, err := p.compareEnd(&p.pair, p.flow.ledger.End(p.pair.ID))
+	detail, err := p.compareNewest()
 	switch {
 	case err != nil:
 		p.adoptionFailed(err)
@@ -96,6 +96,33 @@ func (p *partition) endHolds() bool {
 	return true
 }
 
+// compareNewest says what is wrong with the last record of ours in the books of the
+// open generation, or in those of an earlier one in the same target topic, as far as
+// they hold, where the later ones have none.
+func (p *partition) compareNewest() (detail string, err error) {
+	pair, at := p.pair, p.flow.ledger.End(p.pair.ID)
+	for {
+		if err := p.commitBooks(p.pair.ID); err != nil {
+			return "", p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
+		}
+		e, end, err := p.lastOfOurs(&pair, at.Target)
+		if err != nil {
+			return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
+		}
+		if end >= 0 {
+			return p.compareEntry(&pair, &e, end, at)
+		}
+		before, ok := p.flow.ledger.Previous(pair.ID)
+		if !ok || !sameTarget(&before, &p.pair) {
+			return "", nil
+		}
+		if at, err = p.placeAt(&before, min(at.Target, pair.TargetBase)); err != nil {
+			return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
+		}
+		pair = before
+	}
+}
+
 // ledAnew reports whether the target partition has another leader than when the
 // books' end was compared.
 func (p *partition) ledAnew() bool {
@@ -103,22 +130,35 @@ func (p *partition) ledAnew() bool {
 	return leader.node >= 0 && leader.epoch != p.comparedAt
 }
 
-// notesBack is how many entries that are not of ours are looked behind for the last
-// one that is.
-const notesBack = 64
-
 // lastOfOurs returns the last entry of ours that begins below a target offset, and
-// where it, or what is below of it, ends; -1 if there is none near.
+// where it, or what is below of it, ends; -1 if there is none.
 func (p *partition) lastOfOurs(pair *ledger.Pair, below int64) (e ledger.Entry, end int64, err error) {
-	end = below
-	for n := 0; n < notesBack && end > pair.TargetBase && err == nil; n++ {
+	for end = below; end > pair.TargetBase && err == nil; end = e.Target.Start {
 		e, err = p.flow.ledger.FindTarget(pair.ID, end-1)
 		if e.Tile == ledger.Copied || e.Tile == ledger.Orphan {
 			return e, end, err
 		}
-		end = e.Target.Start
 	}
 	return e, -1, err
+}
+
+// placeAt returns the end of a pair's books below a target offset: how many records
+// of ours they count up to there.
+func (p *partition) placeAt(pair *ledger.Pair, target int64) (ledger.Position, error) {
+	at := p.flow.ledger.End(pair.ID)
+	if target >= at.Target {
+		return at, nil
+	}
+	at.Target = target
+	for e, err := range p.flow.ledger.EntriesFromTarget(pair.ID, target) {
+		if err != nil {
+			return at, err
+		}
+		if e.Tile == ledger.Copied || e.Tile == ledger.Orphan {
+			at.Appended -= e.Target.End - max(e.Target.Start, target)
+		}
+	}
+	return at, nil
 }
 
 // commitBooks makes the books of a pair readable to their end: only what is
@@ -130,21 +170,11 @@ func (p *partition) commitBooks(id ledger.PairID) error {
 	return nil
 }
 
-// compareEnd says what is wrong with the target's log in front of a place in the
-// books of the partition's pair, or of an earlier one, which has the last record
-// of ours there, or in front of it: "" if nothing is. A batch that is ours by its sequence number is
-// what the books say; else the content of their last entry is compared.
-func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail string, err error) {
-	if err := p.commitBooks(pair.ID); err != nil {
-		return "", p.flow.fail(fmt.Errorf("partition %v: commit: %w", p.source, err))
-	}
-	e, end, err := p.lastOfOurs(pair, at.Target)
-	if err != nil {
-		return "", p.flow.fail(fmt.Errorf("partition %v: read the books: %w", p.source, err))
-	}
-	if end < 0 {
-		return "", nil
-	}
+// compareEntry says what is wrong with the target's log at offset end-1, which the
+// last entry of ours below a place in a pair's books has, in whole or in part: "" if
+// nothing is. A batch that is ours by its sequence number is what the books say; else
+// the content of the entry is compared.
+func (p *partition) compareEntry(pair *ledger.Pair, e *ledger.Entry, end int64, at ledger.Position) (detail string, err error) {
 	reader := p.tailOf(pair.ID, end-1, end)
 	reader.headers = true
 	b, err := reader.batch()
@@ -158,14 +188,15 @@ func (p *partition) compareEnd(pair *ledger.Pair, at ledger.Position) (detail st
 	if b.ours || e.Tile != ledger.Copied || e.Target.End > at.Target {
 		return detail, nil
 	}
-	same, err := p.holdsEntry(&e)
+	same, err := p.holdsEntry(e)
 	if same || err != nil {
 		detail = ""
 	}
 	return detail, err
 }
 
-// holdsEntry reports whether the target's records are those of a copied entry.
+// holdsEntry reports whether the target's records are those of a copied entry, as
+// far as it still has them.
 func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 	reader := p.newTail(e.Target.Start, e.Target.End)
 	reader.hashAll, reader.stamped = true, e.TimestampsReplaced
@@ -176,7 +207,7 @@ func (p *partition) holdsEntry(e *ledger.Entry) (bool, error) {
 			return false, err
 		}
 		if b == nil {
-			return digest == e.Digest, nil
+			return at < e.Target.End || digest == e.Digest, nil
 		}
 		if b.unreadable {
 			return false, nil

@@ -97,21 +97,12 @@ func (f *Flow) samples(tp topicPartition) ([]*kgo.Record, error) {
 	return append(first, last...), err
 }
 
-// readSome reads up to n records of a partition from an offset on, as long as
-// they lie below end.
+// readSome reads up to n committed records of a partition from an offset on, as long
+// as they lie below end. What it does not get within some seconds is left out: an open
+// transaction, or holes at the end.
 func readSome(ctx context.Context, c connect.Cluster, tp topicPartition, from, end int64, n int) (records []*kgo.Record, err error) {
-	err = eachCommitted(ctx, c, tp, from, end, func(r *kgo.Record) bool {
-		records = append(records, r)
-		return len(records) < n
-	})
-	return records, err
-}
-
-// eachCommitted calls f with the committed records of a partition from an offset on,
-// until it returns false, or all below end were read.
-func eachCommitted(ctx context.Context, c connect.Cluster, tp topicPartition, from, end int64, f func(*kgo.Record) bool) error {
 	if from >= end {
-		return nil
+		return nil, nil
 	}
 	client, err := c.Client(
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -119,27 +110,27 @@ func eachCommitted(ctx context.Context, c connect.Cluster, tp topicPartition, fr
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{tp.topic: {tp.partition: kgo.NewOffset().At(from)}}),
 	)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for next, more := from, true; more && next < end; {
+	for next := from; next < end && len(records) < n; {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return nil // nothing more within the time: an open transaction, or holes at the end
+			return records, nil
 		}
 		if err := fetches.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			next = r.Offset + 1
-			if more && !r.Attrs.IsControl() {
-				more = f(r)
+			if len(records) < n && !r.Attrs.IsControl() {
+				records = append(records, r)
 			}
 		})
 	}
-	return nil
+	return records, nil
 }
 
 // hashWithoutTime hashes a record's key, value and headers: a copy may carry

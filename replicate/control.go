@@ -118,7 +118,11 @@ func disownProducer(l *ledger.Ledger, s *ledger.Stop) error {
 	if i < 0 || !s.Holds(ledger.Fenced) {
 		return nil
 	}
-	id := l.Pairs()[i].ID
+	return disown(l, l.Pairs()[i].ID)
+}
+
+// disown says in the ledger that a pair's producer id is not used again.
+func disown(l *ledger.Ledger, id ledger.PairID) error {
 	return l.SetProducer(id, ledger.Producer{ID: noProducer, Appended: l.End(id).Appended})
 }
 
@@ -131,7 +135,7 @@ func (f *Flow) lookAgain(parts []*partition) error {
 		}
 	}
 	for _, p := range parts {
-		v, now := p.status(), cmp.Or(p.sourceGone(), p.targetGone())
+		v, now := p.status(), p.changed()
 		if v.phase != phaseStopped || now == nil || now.reason == v.stop.reason {
 			continue
 		}
@@ -245,9 +249,12 @@ func checkSkip(l *ledger.Ledger, o ledger.Order) error {
 //
 // Foreign records stay tolerated until a plain order to resume says otherwise. What
 // a partition was told to accept stays accepted if foreign records stopped it on the
-// way there: to resume is to go on with it.
+// way there: to resume is to go on with it. What it was told to accept, and could not
+// yet, stays accepted too when it is told to accept something more: where source and
+// target have both changed, each takes a word of its own.
 func (f *Flow) carryOut(o ledger.Order) error {
 	standing, plain := map[int32]ledger.Order{}, plainResume(o)
+	accepting := o.AcceptRecreated || o.AcceptTruncated || o.Recopy
 	for _, old := range f.ledger.Orders() {
 		if old.SourceTopic == o.SourceTopic {
 			standing[old.Partition] = old
@@ -256,6 +263,9 @@ func (f *Flow) carryOut(o ledger.Order) error {
 	set := func(o ledger.Order) error {
 		old := standing[o.Partition]
 		o.TolerateForeign = o.TolerateForeign || old.TolerateForeign && !plain
+		if accepting {
+			o.AcceptRecreated, o.AcceptTruncated, o.Recopy = o.AcceptRecreated || old.AcceptRecreated, o.AcceptTruncated || old.AcceptTruncated, o.Recopy || old.Recopy
+		}
 		if s, ok := f.ledger.Stop(o.SourceTopic, o.Partition); plain && ok && s.Reason == ledger.ForeignWriter {
 			o.AcceptRecreated, o.AcceptTruncated, o.Recopy = old.AcceptRecreated, old.AcceptTruncated, old.Recopy
 		}

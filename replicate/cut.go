@@ -3,12 +3,10 @@ package replicate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/ledger"
 )
@@ -31,7 +29,7 @@ type divergence struct {
 func (p *partition) diverged(d divergence) {
 	detail := fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d", d.epoch, d.end)
 	if end := p.flow.ledger.End(p.pair.ID).Source; d.end < end {
-		p.haltAt(d.end, StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
+		p.haltAt(p.partsAt(d.epoch, d.end), StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
 		return
 	}
 	if p.backoff(detail) {
@@ -97,10 +95,12 @@ func (p *partition) cut() bool {
 	if p.flow.exactOrder(p.source).AcceptTruncated {
 		if at >= 0 {
 			if b, ok := p.bookTail(); ok {
-				if b.start, err = p.decided(min(b.start, at)); err != nil {
+				next := min(b.start, at)
+				if b.start, err = p.decided(next); err != nil {
 					p.untold(err)
 					return true
 				}
+				p.tellTwice(ledger.Range{Start: b.start, End: next})
 				p.reopen(detail, b)
 			}
 			return true
@@ -110,70 +110,6 @@ func (p *partition) cut() bool {
 	}
 	p.haltAt(at, StopSourceTruncated, detail)
 	return true
-}
-
-// decided returns where the next generation must begin so that it leaves nothing
-// out below a cut at source offset at. Where the cut took a transaction's marker,
-// what the books call aborted may be committed by now, or be open again and commit
-// later: it begins at the first of that, within the last records. What was copied
-// and is aborted now stays on the target, which verify names.
-func (p *partition) decided(at int64) (int64, error) {
-	aborted, err := p.abortedBelow(at)
-	if err != nil || len(aborted) == 0 {
-		return at, err
-	}
-	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
-	defer cancel()
-	stable, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	if err != nil {
-		return at, err
-	}
-	committed, err := p.firstCommitted(ctx, aborted, min(stable, at))
-	if err != nil || committed >= 0 {
-		return committed, err
-	}
-	for _, r := range aborted {
-		if r.End > stable {
-			return max(r.Start, stable), nil
-		}
-	}
-	return at, nil
-}
-
-// abortedBelow returns, ascending, the source ranges that the books call aborted
-// near below an offset.
-func (p *partition) abortedBelow(at int64) (aborted []ledger.Range, err error) {
-	for e, err := range p.flow.ledger.Entries(p.pair.ID, max(at-adoptionWindow, 0)) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Source.Start >= at {
-			break
-		}
-		for run := range e.Runs() {
-			if run.Tile == ledger.Aborted && run.Source.Start < at {
-				aborted = append(aborted, ledger.Range{Start: run.Source.Start, End: min(run.Source.End, at)})
-			}
-		}
-	}
-	return aborted, nil
-}
-
-// firstCommitted returns the first offset of ascending ranges, below end, at which
-// consumers of the source get a record; -1 if there is none.
-func (p *partition) firstCommitted(ctx context.Context, ranges []ledger.Range, end int64) (int64, error) {
-	start, err := p.flow.source.listOffset(ctx, p.source, offsetQuery{replica: -1, timestamp: earliestOffset})
-	first := int64(-1)
-	if err == nil {
-		err = eachCommitted(ctx, p.flow.config.Source, p.source, max(ranges[0].Start, start), end, func(r *kgo.Record) bool {
-			in := slices.ContainsFunc(ranges, func(x ledger.Range) bool { return x.Start <= r.Offset && r.Offset < min(x.End, end) })
-			if in {
-				first = r.Offset
-			}
-			return !in
-		})
-	}
-	return first, err
 }
 
 // sourceEnded reports whether the source gives nothing more, of a log that was
@@ -223,6 +159,30 @@ func (p *partition) keepCut(s stopped) {
 	}
 }
 
+// partsAt returns where the books part from a source's log that has nothing between a
+// leader epoch, which ends there at an offset, and what the books know of a later one:
+// where the books have a later one already below that end, the log of a leader that
+// had lost touch, and came back, goes on in the older one (KIP-101 has followers cut to
+// the lower of both ends).
+func (p *partition) partsAt(epoch int32, end int64) int64 {
+	if p.commitBooks(p.pair.ID) != nil {
+		return end // the next commit tells
+	}
+	at := end
+	for _, b := range p.booksBelow(ledger.Range{Start: 0, End: end}) {
+		for below := min(b.part.End, p.flow.ledger.Committed(b.pair).Source); below > b.part.Start; {
+			e, err := p.flow.ledger.FindSource(b.pair, below-1)
+			if err != nil || e.LeaderEpoch >= 0 && e.LeaderEpoch <= epoch {
+				return at
+			}
+			if below = max(e.Source.Start, b.part.Start); e.LeaderEpoch > epoch {
+				at = below
+			}
+		}
+	}
+	return at
+}
+
 // cutBelow asks the source's leader where an epoch ended that is known to have
 // reached up to offset end. It returns where the log was cut and what to say of
 // it, and "" if it was not, as far as the leader knows; an error where it does
@@ -250,7 +210,7 @@ func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail 
 	case a.EndOffset < 0 || a.LeaderEpoch < 0:
 		return 0, "", nil
 	case a.EndOffset < end:
-		at, detail = a.EndOffset, fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
+		at, detail = p.partsAt(a.LeaderEpoch, a.EndOffset), fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
 	case a.LeaderEpoch < epoch:
 		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
 	default:

@@ -19,6 +19,7 @@ func TestBudgetIsFair(t *testing.T) {
 		var had [loops]int
 		for i := range loops {
 			group.Go(func() {
+				_ = pause(ctx, time.Duration(i)*time.Millisecond) // no two give back at one moment: which is first would be chance
 				for ctx.Err() == nil && b.reserve(ctx, tailReserve) == nil {
 					had[i]++
 					_ = pause(ctx, tailWait)
@@ -26,7 +27,7 @@ func TestBudgetIsFair(t *testing.T) {
 				}
 			})
 		}
-		_ = pause(t.Context(), turns*tailWait*loops/2+time.Millisecond)
+		_ = pause(t.Context(), turns*tailWait*loops/2+loops*time.Millisecond)
 		cancel()
 		group.Wait()
 		for i, n := range had {

@@ -49,7 +49,7 @@ func (a *adoption) judge(i int, at, number int64) (verdict, error) {
 		return verdict{}, err
 	case b == nil || b.base > at:
 		return a.judgeHole(i, at, number)
-	case !b.ours && b.base < at:
+	case !b.ours && b.base < at && !(i == 0 && at == a.at && a.mayBeNewer(b)):
 		return verdict{}, a.rewritten(b)
 	case !b.ours:
 		return verdict{kind: tailStranger, until: b.next}, nil
@@ -120,7 +120,23 @@ func (a *adoption) vanished(p *partition, v verdict) error {
 		}
 		return &tailError{StopTargetLostRecords, fmt.Sprintf("target offsets [%d, %d) behind the books are gone from its log before they could be compared, and nothing tells whether they were ours; to go on behind them, whatever they were: resume --recopy", a.at, v.until)}
 	}
-	return a.harmless(p, v.until, acceptedHole)
+	return a.giveUp(p, v.until)
+}
+
+// giveUp notes target offsets up to one given as lost to the books, as a person
+// has accepted. They may have been ours: the target may know the sequence numbers
+// that come next as used, and would take what is sent under them for sent before.
+// Another producer id is needed, also if this run ends before it has taken one.
+func (a *adoption) giveUp(p *partition, until int64) error {
+	if err := a.flush(p); err != nil {
+		return err
+	}
+	if err := disown(p.flow.ledger, p.pair.ID); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: give up a producer id: %w", p.source, err))
+		return errBooks
+	}
+	p.renew = true
+	return a.harmless(p, until, acceptedHole)
 }
 
 // second books a second copy of what the books have already, if it is one: the
@@ -187,7 +203,10 @@ func equalTo(b *readBatch, at int64, infos []recordInfo) bool {
 // copier may have been at work already, before the ledger was put back.
 func (a *adoption) stranger(p *partition, b *readBatch) (adoptionState, error) {
 	n := b.next - b.base
-	if a.fresh && b.plain && int64(len(b.records)) == n {
+	if b.base < a.at {
+		return a.across(p, b)
+	}
+	if a.mayBeNewer(b) {
 		infos, ok := a.lookahead(0, n)
 		if !ok && !a.over && n <= adoptionWindow {
 			return wantsSource, nil
@@ -226,12 +245,17 @@ func (p *partition) generationOf(b *readBatch) int32 {
 
 // learnProducer takes a producer id for one of the pair's.
 func (a *adoption) learnProducer(p *partition, b *readBatch) error {
-	if err := a.flush(p); err != nil {
+	err := a.confirmed(p)
+	if err == nil {
+		err = a.flush(p)
+	}
+	if err != nil {
 		return err
 	}
 	known := b.producer
 	known.Appended = a.number
-	if err := p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
+	known.Sequence = known.Next(known.Appended + a.at - b.base)
+	if err = p.flow.ledger.SetProducer(p.pair.ID, known); err != nil {
 		_ = p.flow.fail(fmt.Errorf("partition %v: record a producer id: %w", p.source, err))
 		return errBooks
 	}
@@ -277,7 +301,8 @@ func (a *adoption) flushNote(p *partition) error {
 	if r == (ledger.Range{}) {
 		return nil
 	}
-	return p.enterForeign(r, a.noteWhy, a.calm)
+	why, calm := a.noteWhy, a.calm
+	return a.later(func() error { return p.enterForeign(r, why, calm) })
 }
 
 func (a *adoption) duplicate(p *partition, until int64, origin ledger.Range) error {
@@ -442,6 +467,8 @@ func (p *partition) adoptionFailed(err error) {
 		return
 	}
 	switch code := codeOf(err); {
+	case errors.Is(err, errAgain):
+		p.restart()
 	case code == kerr.OffsetOutOfRange:
 		p.halt(StopTargetLostRecords, fmt.Sprintf("what stands behind the books on %v, from offset %d on, is gone from the target before it could be compared: %v",
 			p.target, p.flow.ledger.End(p.pair.ID).Target, err))

@@ -164,7 +164,11 @@ func (f *Flow) openPairs(all []*candidate) error {
 		if c.topic.justMade && *c.logEnd > 0 { // it was there a moment earlier than we thought
 			c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has just been made, and holds offsets up to %d", c.target(), *c.logEnd)}
 		}
-		c.firstSight = c.number < c.topic.existed
+		if end := f.closedEnd(c.topic, c.number); *c.logEnd < end {
+			f.config.Logger.Warn("the target has lost records of a partition that left the flow and is back; verify names them",
+				"partition", c.target().String(), "log_end", *c.logEnd, "books_end", end)
+		}
+		c.firstSight = f.firstSight(c)
 		c.pair = ledger.Pair{
 			SourceTopic: c.topic.name, SourceTopicID: c.topic.source.id,
 			TargetTopic: c.topic.target, TargetTopicID: c.topic.destination.id, Partition: c.number,
@@ -189,6 +193,21 @@ func (f *Flow) openPairs(all []*candidate) error {
 		return err
 	}
 	return f.openFresh(fresh, ledger.Producer{ID: id, Epoch: epoch})
+}
+
+// firstSight reports whether a partition without an open book existed before the
+// flow was to copy its topic. One that has a book that is closed left the flow, and
+// is back: it was added since.
+func (f *Flow) firstSight(c *candidate) bool {
+	return c.number < c.topic.existed && !f.hadBook(c.source())
+}
+
+// hadBook reports whether the ledger has a book of a source partition, open or
+// closed.
+func (f *Flow) hadBook(tp topicPartition) bool {
+	return f.ledger != nil && slices.ContainsFunc(f.ledger.Pairs(), func(p ledger.Pair) bool {
+		return p.SourceTopic == tp.topic && p.Partition == tp.partition
+	})
 }
 
 // openFresh opens pairs. All share one producer id that nobody used before:

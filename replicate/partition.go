@@ -39,6 +39,7 @@ type partition struct {
 	first    *bounds  // seen before it was set to work; nil once recorded
 	logEnd   *int64   // of the target, as seen then; nil once used
 	bounds   *bounds  // of the last fetch answer since begin
+	lastSeen *bounds  // the same, or what was seen before it
 	seenEnd  int64    // highest end of the source's log that was seen since begin
 	severed  *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
 	gone     *int64   // what a fetch found below the log's start, until an answer says where that is
@@ -203,7 +204,7 @@ func (p *partition) fetched(e event) {
 		p.dealtWith(e.chunk)
 		return
 	}
-	p.bounds = e.bounds
+	p.bounds, p.lastSeen = e.bounds, e.bounds
 	p.seenEnd = max(p.seenEnd, e.bounds.highWatermark, e.bounds.lastStable)
 	if p.end < 0 && p.flow.config.Once {
 		p.end = e.bounds.highWatermark // not known at the start
@@ -406,6 +407,13 @@ func (p *partition) reached() bool {
 	return p.end >= 0 && p.asm.settled() >= p.end && p.asm.settled() <= p.seenEnd
 }
 
+// openBelow reports whether the partition has come to its end, and a transaction is
+// open at the source below it: one whose marker was cut from the log. How it ends is
+// not known, so that nothing is complete.
+func (p *partition) openBelow() bool {
+	return p.reached() && p.lastSeen != nil && p.lastSeen.lastStable < min(p.lastSeen.highWatermark, p.asm.settled())
+}
+
 // finish ends a partition that has come to its end, or to an open transaction
 // behind which that end lies.
 func (p *partition) finish() {
@@ -420,9 +428,11 @@ func (p *partition) finish() {
 		return
 	}
 	switch {
+	case p.openBelow():
+		p.waiting = p.flow.openTransaction(p, *p.lastSeen)
 	case p.reached():
 	case p.sourceEnded(max(p.seenEnd, p.end)):
-		p.waiting = p.flow.openTransaction(p, p.bounds.lastStable)
+		p.waiting = p.flow.openTransaction(p, *p.bounds)
 	default:
 		return
 	}

@@ -178,7 +178,8 @@ func (f *Flow) amounts(described map[string]*TopicPlan, topics []*topic, books m
 	f.learnBounds(candidates)
 	var fresh []*candidate
 	for _, c := range candidates {
-		if c.firstSight = c.number < c.topic.existed; c.pair.ID == 0 && c.bounds != nil {
+		if c.pair.ID == 0 && c.bounds != nil {
+			c.firstSight = f.firstSight(c)
 			fresh = append(fresh, c)
 		}
 	}

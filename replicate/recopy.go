@@ -126,18 +126,18 @@ func (s *shortfall) lostForever(pair *ledger.Pair, held ledger.Cut, end ledger.P
 // that is there as a whole; "" if nothing is.
 func (p *partition) compareCut(lost *shortfall) (wrong string, err error) {
 	pair, cut := &lost.holder, lost.held
-	at := p.flow.ledger.End(pair.ID)
-	at.Source, at.Target = cut.Source, cut.Target
-	for e, err := range p.flow.ledger.EntriesFromTarget(pair.ID, cut.Target) {
-		if err != nil {
-			return "", err
-		}
-		if e.Tile == ledger.Copied || e.Tile == ledger.Orphan {
-			at.Appended -= e.Target.End - max(e.Target.Start, cut.Target)
-		}
+	at, err := p.placeAt(pair, cut.Target)
+	if err != nil {
+		return "", err
 	}
-	if wrong, err = p.compareEnd(pair, at); wrong != "" || err != nil {
-		return wrong, err
+	last, from, err := p.lastOfOurs(pair, cut.Target)
+	if err != nil {
+		return "", err
+	}
+	if from >= 0 {
+		if wrong, err = p.compareEntry(pair, &last, from, at); wrong != "" || err != nil {
+			return wrong, err
+		}
 	}
 	for end := cut.Target; end > pair.TargetBase; {
 		e, err := p.flow.ledger.FindTarget(pair.ID, end-1)

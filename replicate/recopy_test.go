@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -246,80 +250,6 @@ func TestTailOfARetiredPartition(t *testing.T) {
 	})
 }
 
-// TestLedgerOfBeforeAGeneration: the ledger is put back from before the source was
-// cut, or created again, and accepted as such. Accepted once more, what the newer
-// ledger had copied is adopted, and nothing is copied twice; what others wrote in
-// front of it or behind is named, and stops the partition before it goes on.
-func TestLedgerOfBeforeAGeneration(t *testing.T) {
-	for _, recreated := range []bool{false, true} {
-		for _, foreign := range []string{"", "before", "behind"} {
-			t.Run(fmt.Sprintf("recreated %v, foreign records %q", recreated, foreign), func(t *testing.T) {
-				beforeAGeneration(t, recreated, foreign)
-			})
-		}
-	}
-}
-
-func beforeAGeneration(t *testing.T, recreated bool, foreign string) {
-	pair, config := copiedBig(t, 6)
-	older := copyFile(t, config.LedgerPath)
-	o, reason, start := ledger.Order{SourceTopic: "t", AcceptTruncated: true}, replicate.StopSourceTruncated, 4
-	if recreated {
-		mustRecreate(t, pair, 1)
-		o, reason, start = ledger.Order{SourceTopic: "t", AcceptRecreated: true}, replicate.StopTopicRecreated, 0
-	} else {
-		mustLoseTail(t, pair.Source, 4)
-	}
-	appendBig(t, pair, 100, 5)
-	if foreign == "before" {
-		mustAppend(t, pair.Target.Bootstrap, numbered(900, 2)...)
-		order(t, config, ledger.Order{SourceTopic: "t", TolerateForeign: true})
-	}
-	wantStop(t, mustRun(t, config), reason)
-	order(t, config, o)
-	if s := mustRun(t, config); !s.Complete {
-		t.Errorf("summary %+v", s)
-	}
-	appendBig(t, pair, 105, 3)
-	mustRun(t, config)
-	if foreign == "behind" {
-		mustAppend(t, pair.Target.Bootstrap, numbered(900, 2)...)
-	}
-	appendBig(t, pair, 108, 2)
-	config.LedgerPath = older
-	wantStop(t, mustRun(t, config), reason)
-	order(t, config, o)
-	want := map[ledger.Tile]int64{ledger.Copied: 6 + 10}
-	if foreign != "" {
-		want[ledger.Foreign] = 2
-		s := mustRun(t, config)
-		wantStop(t, s, replicate.StopForeignWriter)
-		if s.Tiles[ledger.Copied] != 8 {
-			t.Errorf("%d records are adopted, want the 8 that are there", s.Tiles[ledger.Copied])
-		}
-		order(t, config, ledger.Order{SourceTopic: "t"})
-	}
-	if s := mustRun(t, config); !s.Complete {
-		t.Errorf("summary %+v", s)
-	}
-	proveNothingMissing(t, pair)
-	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
-	offline(t, config, func(book *ledger.Ledger) {
-		got, pairs := map[ledger.Tile]int64{}, book.Pairs()
-		for _, p := range pairs {
-			for e, err := range book.EntriesFromTarget(p.ID, 0) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got[e.Tile] += e.Target.Len()
-			}
-		}
-		if got[ledger.Copied] != want[ledger.Copied] || got[ledger.Foreign] != want[ledger.Foreign] || len(pairs) != 2 || pairs[1].ScopeStart != int64(start) || pairs[1].TargetBase != 6 {
-			t.Errorf("tiles of the target %v, want %v; pairs %+v", got, want, pairs)
-		}
-	})
-}
-
 // TestAnotherCopierBehindAGeneration: what stands behind the books of a generation
 // that ends was written while this copier ran and had seen the target's end. It is
 // another's, though it is what the next generation would write.
@@ -503,6 +433,127 @@ func acceptedWithLoss(t *testing.T, recreated bool, generations int, lost int64,
 		if old.Closed == nil || old.Closed.Cut == nil || !strings.Contains(old.Closed.Reason, "the target's log ends at offset") ||
 			next.ScopeStart != start || next.TargetBase != lost || len(book.Orders()) != 0 {
 			t.Errorf("pairs %+v, orders %+v", pairs, book.Orders())
+		}
+	})
+}
+
+// TestOffsetsGivenUpNeedAnotherProducer: the target's retention has deleted all that
+// a newer ledger had copied, and its broker still knows the sequence numbers. What
+// is copied again behind it goes under a producer id of its own, or would be taken
+// for sent before; also where the run that gave the offsets up ended before it sent.
+func TestOffsetsGivenUpNeedAnotherProducer(t *testing.T) {
+	pair, config := copiedBig(t, 4)
+	older := copyFile(t, config.LedgerPath)
+	appendBig(t, pair, 4, 3)
+	mustRun(t, config)
+	mustDelete(t, pair.Target, "t", 0, 7)
+	config.LedgerPath = older
+	wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+	order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+	refused := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.InitProducerID, Err: kerr.ClusterAuthorizationFailed, Count: -1})
+	given := config
+	given.UnavailableAfter = 50 * time.Millisecond
+	if s := mustRun(t, given); s.Complete {
+		t.Errorf("no producer id was given, and all is copied: %+v", s)
+	}
+	refused.Remove()
+	order(t, config, ledger.Order{SourceTopic: "t"})
+	s := mustRun(t, config)
+	if !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 4 + 3, ledger.Foreign: 3})
+}
+
+// TestRecopyOfWhatRetentionLeftNothingInFrontOf: the target's log is empty up to
+// the cut, as its retention has deleted all. What was deleted cannot be compared,
+// and is no reason not to copy again what the target lost.
+func TestRecopyOfWhatRetentionLeftNothingInFrontOf(t *testing.T) {
+	for name, c := range map[string]struct{ start, cut int64 }{"all deleted": {9, 9}, "one is left": {8, 9}, "half": {5, 5}} {
+		t.Run(name, func(t *testing.T) {
+			pair, config := copiedBig(t, 10)
+			mustDelete(t, pair.Target, "t", 0, c.start)
+			mustLoseTail(t, pair.Target, c.cut)
+			wantStop(t, mustRun(t, config), replicate.StopTargetLostRecords)
+			order(t, config, ledger.Order{SourceTopic: "t", Recopy: true})
+			s := mustRun(t, config)
+			if !s.Complete {
+				t.Errorf("summary %+v", s)
+			}
+			wantTiles(t, s, map[ledger.Tile]int64{ledger.BeforeStart: c.cut, ledger.Copied: 10 - c.cut})
+			proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10})
+		})
+	}
+}
+
+// TestSourceRecreatedAndTargetGone: both topics are gone, and the source's was
+// created again, maybe the target's too. Each takes a word of its own; the first is
+// not forgotten by the second.
+func TestSourceRecreatedAndTargetGone(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		for _, running := range []bool{false, true} {
+			for _, partitions := range []int32{1, 2} {
+				for _, whole := range []bool{false, true} {
+					t.Run(fmt.Sprintf("target made again %v, running %v, %d partitions, word to the topic %v", made, running, partitions, whole), func(t *testing.T) {
+						t.Parallel()
+						bothGone(t, made, running, partitions, whole)
+					})
+				}
+			}
+		}
+	}
+}
+
+func bothGone(t *testing.T, made, running bool, partitions int32, whole bool) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
+	config := livingConfig(t, pair, "t")
+	mustRun(t, once(config))
+	mustRecreate(t, pair, partitions)
+	mustDeleteTopic(t, pair.Target, "t")
+	if made {
+		mustTopic(t, pair.Target, "t", nil)
+	}
+	for p := range partitions {
+		mustAppend(t, pair.Source.Bootstrap, on("t", p, 1000, 7)...)
+	}
+	accept, recopy := ledger.Order{SourceTopic: "t", AcceptRecreated: true}, ledger.Order{SourceTopic: "t", Recopy: true}
+	if whole {
+		accept.Partition, recopy.Partition = -1, -1
+	}
+	if running {
+		l := live(t, pair, config)
+		l.stopped("t", 0, replicate.StopTopicRecreated)
+		mustOrder(t, l.Order, accept)
+		if !made {
+			l.stopped("t", 0, replicate.StopTargetDeleted)
+			mustOrder(t, l.Order, recopy)
+		}
+		for p := range partitions {
+			l.at("t", p, 7)
+		}
+		l.end()
+	} else {
+		mustRun(t, once(config))
+		order(t, config, accept)
+		s := mustRun(t, once(config))
+		if !made {
+			if s.Complete {
+				t.Errorf("the target topic is gone: %+v", s)
+			}
+			order(t, config, recopy)
+			s = mustRun(t, once(config))
+		}
+		if !s.Complete {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	kafkatest.Compare(t, pair.Source.Bootstrap, pair.Target.Bootstrap, kafkatest.Same("t"))
+	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 7})
+	offline(t, config, func(book *ledger.Ledger) {
+		if orders := book.Orders(); len(orders) != 0 {
+			t.Errorf("orders %+v are left", orders)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"apograph/ledger"
@@ -30,6 +31,7 @@ func (p *partition) begin() {
 	}
 	p.drop()
 	p.bounds, p.win, p.halting, p.waiting = nil, nil, nil, nil
+	p.lastSeen = nil
 	p.booked, p.well = false, false
 	p.phase, p.seenEnd, p.gone, p.late = phaseCopy, 0, nil, nil
 	stop := p.obstacle()
@@ -43,7 +45,7 @@ func (p *partition) begin() {
 	end := p.flow.ledger.End(p.pair.ID)
 	p.asm.pos = end.Source
 	if p.first != nil {
-		p.seenEnd = p.first.highWatermark
+		p.seenEnd, p.lastSeen = p.first.highWatermark, p.first
 		if p.flow.config.Once {
 			p.freshen(p.first.highWatermark, p.flow.started) // seen later than that
 		}
@@ -166,16 +168,32 @@ func epochIn(e *ledger.Entry) (epoch int32, end int64) {
 const epochsBack = 16
 
 // newestEpoch returns the newest leader epoch that the books know, and the
-// source offset up to which it holds; -1 if there is none near their end.
+// source offset up to which it holds; -1 if there is none near their end. Where
+// the open generation knows none, as it has copied nothing yet, an earlier one of
+// the same source topic does, of what lies below.
 func (p *partition) newestEpoch() (epoch int32, end int64) {
-	at := p.flow.ledger.End(p.pair.ID).Source
+	pair, ok := p.flow.ledger.Pair(p.pair.ID)
+	for below := int64(math.MaxInt64); ok && pair.SourceTopicID == p.pair.SourceTopicID; {
+		if epoch, end := p.flow.epochBelow(pair.ID, below); epoch >= 0 {
+			return epoch, end
+		}
+		below = min(below, pair.ScopeStart)
+		pair, ok = p.flow.ledger.Previous(pair.ID)
+	}
+	return -1, 0
+}
+
+// epochBelow returns the newest leader epoch that a pair's books know of what lies
+// below a source offset, and how far it holds there.
+func (f *Flow) epochBelow(id ledger.PairID, below int64) (epoch int32, end int64) {
+	at := min(f.ledger.Committed(id).Source, below)
 	for range epochsBack {
-		e, err := p.flow.ledger.FindSource(p.pair.ID, at-1)
+		e, err := f.ledger.FindSource(id, at-1)
 		if err != nil {
 			break
 		}
-		if epoch, end := epochIn(&e); epoch >= 0 {
-			return epoch, end
+		if epoch, end := epochIn(&e); epoch >= 0 && e.Source.Start < end {
+			return epoch, min(end, below)
 		}
 		at = e.Source.Start
 	}

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"cmp"
 	"fmt"
 
 	"apograph/ledger"
@@ -16,10 +17,7 @@ func (p *partition) accepts(stop *stopped) bool {
 	order := p.flow.exactOrder(p.source)
 	switch {
 	case order.AcceptRecreated && stop.reason == StopTopicRecreated:
-		if b, ok := p.bookTail(); ok {
-			b.start = 0
-			p.reopen(stop.detail, b)
-		}
+		p.acceptRecreated(stop.detail, order.Recopy)
 	case order.AcceptRecreated && stop.reason == StopTargetRecreated:
 		p.reopen(stop.detail, opening{})
 	case order.Recopy && stop.reason == StopTargetRecreated:
@@ -30,6 +28,37 @@ func (p *partition) accepts(stop *stopped) bool {
 		return false
 	}
 	return true
+}
+
+// acceptRecreated begins the next generation at the start of a source topic that was
+// created again, as a person has accepted. Where the target topic is not the one of
+// the books either, it begins in the one that there is, which is made again if it is
+// gone and a person said to copy into it again.
+func (p *partition) acceptRecreated(why string, recopy bool) {
+	target := p.targetGone()
+	switch {
+	case target == nil:
+		if b, ok := p.bookTail(); ok {
+			b.start = 0
+			p.reopen(why, b)
+		}
+	case p.orphaned() || target.reason == StopTargetRecreated:
+		p.reopen(joinDetail(why, target.detail), opening{})
+	case recopy:
+		p.awaitTarget(target.detail)
+	default:
+		p.halt(target.reason, target.detail)
+	}
+}
+
+// changed returns what has become of the partition's topics, of what nobody has
+// accepted yet; nil if nothing has.
+func (p *partition) changed() *stopped {
+	source, target := p.sourceGone(), p.targetGone()
+	if source != nil && source.reason == StopTopicRecreated && target != nil && p.flow.exactOrder(p.source).AcceptRecreated {
+		return target
+	}
+	return cmp.Or(source, target)
 }
 
 // An opening says where the next generation begins.
@@ -48,7 +77,7 @@ type opening struct {
 func (p *partition) reopen(why string, b opening) {
 	why += b.lost
 	if p.orphaned() {
-		p.retire(why)
+		p.retire(why, b.cut)
 		return
 	}
 	c, err := p.successor(b)
@@ -90,6 +119,18 @@ func (p *partition) dropAcceptance() {
 	p.setOrder(order)
 }
 
+// carriedOutCut ends the stop because of a cut of the source's log that a person has
+// accepted, once what it left without a source is about to get into the books of the
+// same generation: nothing is left of it to be accepted.
+func (p *partition) carriedOutCut() error {
+	p.severed = nil
+	if err := p.flow.ledger.LiftStop(p.source.topic, p.source.partition, ledger.SourceTruncated); err != nil {
+		_ = p.flow.fail(fmt.Errorf("partition %v: record that a cut is accepted: %w", p.source, err))
+		return errBooks
+	}
+	return nil
+}
+
 // setOrder puts an order in place of the one about the partition. That it cannot
 // be written is the flow's end.
 func (p *partition) setOrder(o ledger.Order) {
@@ -128,7 +169,8 @@ func (p *partition) successor(b opening) (*candidate, error) {
 		return c, nil
 	}
 	if c.pair.TargetBase = logEnd; logEnd > first {
-		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them", p.target, first, logEnd)}
+		c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has offsets [%d, %d), and no book knows of them; "+
+			"--append does nothing about a topic that has books: delete the target topic, and resume --recopy copies all that the source still has", p.target, first, logEnd)}
 	}
 	return c, nil
 }

@@ -57,10 +57,11 @@ func (f *Flow) keyless(u *unit) (found bool) {
 // openTransaction describes the transaction that keeps records of a source
 // partition back: it begins at the last stable offset, where its first batch
 // names producer and time. Reading that batch needs no right but READ.
-func (f *Flow) openTransaction(p *partition, lastStable int64) *Waiting {
+func (f *Flow) openTransaction(p *partition, b bounds) *Waiting {
+	lastStable := b.lastStable
 	w := &Waiting{
 		Topic: p.source.topic, Partition: p.source.partition, Offset: lastStable,
-		ProducerID: -1, Behind: p.bounds.highWatermark - lastStable,
+		ProducerID: -1, Behind: b.highWatermark - lastStable,
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
 	defer cancel()
@@ -180,6 +181,7 @@ func (f *Flow) addTo(s *Summary, p *partition) {
 		s.Complete = false
 	}
 	if p.waiting != nil {
+		s.Complete = false // also where the transaction is open below the books' end
 		s.Waiting = append(s.Waiting, *p.waiting)
 		s.BehindOpenTransaction += p.waiting.Behind
 	}

@@ -26,10 +26,11 @@ func (p *partition) orphaned() bool {
 }
 
 // retire closes the pair of a partition that the source has no more, as a
-// person has accepted. What was copied stays on the target and in the books.
-func (p *partition) retire(why string) {
+// person has accepted. What was copied stays on the target and in the books, up to
+// where the target has lost it.
+func (p *partition) retire(why string, cut *ledger.Cut) {
 	f := p.flow
-	if err := f.ledger.ClosePair(p.pair.ID, ledger.Closing{Reason: why + "; it has no such partition"}); err != nil {
+	if err := f.ledger.ClosePair(p.pair.ID, ledger.Closing{Reason: why + "; it has no such partition", Cut: cut}); err != nil {
 		f.fail(fmt.Errorf("partition %v: close its books: %w", p.source, err))
 		p.halt(StopUnavailable, err.Error())
 		return

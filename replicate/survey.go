@@ -65,7 +65,7 @@ func (f *Flow) forget(name string) {
 
 // remember records the topics of the source. What existed when the flow first
 // looked, or before it was told to copy it, is out of scope where it is gone;
-// what was created since is not.
+// what was created since is not, be it under the name of a topic that has books.
 func (f *Flow) remember() error {
 	baseline := !f.ledger.HasSeenTopics()
 	booked := f.bookedPartitions()
@@ -74,7 +74,7 @@ func (f *Flow) remember() error {
 		if state := f.found[name]; state.err == nil {
 			seen = append(seen, ledger.SeenTopic{
 				Name: name, ID: state.id, SeenMillis: f.now().UnixMilli(),
-				Partitions: int32(len(state.leaders)), FromStart: !baseline && f.topics[name] != nil && booked[name] == 0,
+				Partitions: int32(len(state.leaders)), FromStart: !baseline && f.topics[name] != nil,
 			})
 			if n := booked[name]; n > 0 { // by a ledger that did not remember topics
 				seen[len(seen)-1].Partitions = n

@@ -220,15 +220,20 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 }
 
 // closedEnd returns where the last closed generation of a target partition
-// ends, 0 if there is none of this very topic.
+// ends, or was cut off, 0 if there is none of this very topic.
 func (f *Flow) closedEnd(t *topic, partition int32) (end int64) {
 	if f.ledger == nil {
 		return 0
 	}
 	for _, pair := range f.ledger.Pairs() {
-		if pair.Closed != nil && pair.TargetTopic == t.target && pair.Partition == partition && pair.TargetTopicID == t.destination.id {
-			end = max(end, f.ledger.End(pair.ID).Target)
+		if pair.Closed == nil || pair.TargetTopic != t.target || pair.Partition != partition || pair.TargetTopicID != t.destination.id {
+			continue
 		}
+		upto := f.ledger.End(pair.ID).Target
+		if pair.Closed.Cut != nil {
+			upto = pair.Closed.Cut.Target
+		}
+		end = max(end, upto)
 	}
 	return end
 }

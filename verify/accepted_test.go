@@ -338,6 +338,41 @@ func TestClosedGenerationThatTheTargetLost(t *testing.T) {
 	}
 }
 
+// TestLostByARetiredPartition: the target has lost the end of a partition that left
+// the flow. It stays missing when the partition is back and is copied from where
+// the log ends, as nobody has accepted the loss and nobody copies it again.
+func TestLostByARetiredPartition(t *testing.T) {
+	f := newFlow(t, 73)
+	f.apart = true
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 60)
+	f.copy(nil, "t")
+	f.deleteTopic(f.pair.Source, "t")
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 1000, 30)
+	var next ledger.Pair
+	f.edit(func(l *ledger.Ledger) error {
+		next = pairsOf(l, "t")[0]
+		return l.ClosePair(next.ID, ledger.Closing{Reason: "topic_recreated"})
+	})
+	f.loseTail("t", 45)
+	f.edit(func(l *ledger.Ledger) error {
+		next.ID, next.Generation, next.Closed, next.TargetBase = 0, 0, nil, 45
+		next.SourceTopicID = f.topicID(f.source, "t")
+		_, err := l.OpenPairs([]ledger.Pair{next})
+		return err
+	})
+	f.copy(nil, "t")
+	for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeTarget} {
+		report := f.verify(mode)
+		row, now := report.Partitions[0], report.Partitions[1]
+		if report.Verdict != verify.Faults || row.Missing != 15 || row.NotVerified != 45 || now.Copied != 30 || now.Verdict != verify.Complete ||
+			!strings.Contains(findings(report), "missing t-0 source [45, 60) target [45, 60)") {
+			t.Errorf("mode %s: verdict %s, %+v, findings\n%s", mode, report.Verdict, report.Partitions, findings(report))
+		}
+	}
+}
+
 // TestCutGenerationOfCutSource: below the place where the target cut a generation
 // off, the source was cut as well and goes on in another way. What the target
 // holds of the old history is no fault.

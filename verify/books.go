@@ -25,6 +25,8 @@ type books struct {
 	last ledger.Position // where they end in the ledger
 	rest Counts          // of what is behind the cut, if that is kept
 
+	behind *ledger.Pair // the later generation that begins lowest in the target's log, below where the books end; nil: none does
+
 	overwritten bool // cut, and on the source there is something else below the cut by now
 
 	replaced bool // an entry has TimestampsReplaced

@@ -26,6 +26,7 @@ func (b *books) cutAt(later []ledger.Pair) (err error) {
 	if b.pair.Closed == nil {
 		return nil
 	}
+	defer func() { b.findBehind(later) }()
 	if b.cut, err = b.ledger.CutOff(b.pair.ID); err != nil {
 		return err
 	}
@@ -43,6 +44,18 @@ func (b *books) cutAt(later []ledger.Pair) (err error) {
 		b.torn = last.Source.Start
 	}
 	return err
+}
+
+// findBehind finds the later generation that begins where the target had lost what
+// the books have up to their end, and nobody cut them off: the log ended there once.
+func (b *books) findBehind(later []ledger.Pair) {
+	lowest := b.end.Target
+	for i := range later {
+		p := &later[i]
+		if p.TargetTopic == b.pair.TargetTopic && p.TargetTopicID == b.pair.TargetTopicID && p.TargetBase < lowest {
+			b.behind, lowest = p, p.TargetBase
+		}
+	}
 }
 
 // overwrittenBy reports whether a later generation begins on the source below the
@@ -175,9 +188,15 @@ func (j *job) sameLogs() bool {
 }
 
 // lostByTarget reports copied records of a closed generation that the target's log
-// ends before: it never gets shorter but by losing records.
+// ends before, or ended before when a later generation began: it never gets shorter
+// but by losing records.
 func (j *job) lostByTarget() error {
 	b, end := j.books, j.target.bounds.end
+	how := fmt.Sprintf("whose log ends at offset %d", end)
+	if b.behind != nil && b.behind.TargetBase < end {
+		end = b.behind.TargetBase
+		how = fmt.Sprintf("whose log ended at offset %d when generation %d began there", end, b.behind.Generation)
+	}
 	if b.pair.Closed == nil || !j.target.known || j.target.deleted() || j.target.unreadable() != nil || j.target.renamed("target", b.pair.TargetTopicID) != "" || end >= b.end.Target {
 		return nil
 	}
@@ -193,7 +212,7 @@ func (j *job) lostByTarget() error {
 		j.row.Missing += n
 		j.row.NotVerified -= n
 		j.findings.fault(Missing, &Range{e.SourceOf(from), e.Source.End}, &Range{from, e.Target.End},
-			"not on the target, whose log ends at offset %d, and generation %d is closed", end, b.pair.Generation)
+			"not on the target, %s, and generation %d is closed", how, b.pair.Generation)
 	}
 	j.row.Verdict = j.findings.verdict()
 	return nil
