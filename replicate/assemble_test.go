@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -159,10 +160,40 @@ func TestSmallBatchesAreJoinedAndLargeOnesPass(t *testing.T) {
 	if err != nil || len(units) != 1 || units[0].recoded || &units[0].batch[0] != &alone[0] {
 		t.Errorf("a small batch alone is not passed as it is")
 	}
-	large := append(batchOf(0, 2000), batchOf(2000, 2000)...)
+	large := append(batchOf(0, 90_000), batchOf(90_000, 90_000)...)
 	units, err = assembleAll(newTestAssembler(), large)
 	if err != nil || len(units) != 2 || units[0].recoded || units[1].recoded {
 		t.Errorf("two large batches: %d units, %v; want both as they are", len(units), err)
+	}
+}
+
+// TestOverADistanceBatchesAreLarge: compressed batches that pass as they are to a
+// target nearby are joined where the round trip limits what is copied.
+func TestOverADistanceBatchesAreLarge(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	value := make([]byte, 16<<10)
+	var data []byte
+	for i := range int64(3) {
+		for j := range value {
+			value[j] = byte(r.IntN(256))
+		}
+		var b recordbatch.Builder
+		b.Reset(recordbatch.LZ4)
+		b.Append(&recordbatch.Record{Value: value}, 5)
+		batch, err := b.Seal(nil, -1, -1, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binary.BigEndian.PutUint64(batch, uint64(i)) // the base offset, which no checksum covers
+		data = append(data, batch...)
+	}
+	for far, want := range map[bool]int{false: 3, true: 1} {
+		a := newTestAssembler()
+		a.far = far
+		units, err := assembleAll(a, data)
+		if err != nil || len(units) != want {
+			t.Errorf("far %v: %d units, %v; want %d", far, len(units), err, want)
+		}
 	}
 }
 
