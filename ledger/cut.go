@@ -48,8 +48,9 @@ func (l *Ledger) CutAt(id PairID, target int64) (Cut, error) {
 // end. Beside the cut that the pair was closed with, a later generation that
 // began below it in the same target topic cuts it off, if it followed one that was
 // closed with a cut: the log had ended there, and a person went on all the same.
-// Where nobody did, the books still say what was copied. What cuts it off is also one that copied the source topic again, as the target topic was gone
-// and had been made anew; that one leaves nothing of it.
+// Where nobody did, the books still say what was copied. One that copied the
+// source topic again cuts it off, too, as the target topic was gone and had been
+// made anew; that one leaves nothing of it.
 //
 // Errors are those of [Ledger.CutAt].
 func (l *Ledger) CutOff(id PairID) (*Cut, error) {
@@ -73,8 +74,8 @@ func (l *Ledger) CutOff(id PairID) (*Cut, error) {
 }
 
 // lowestBase returns where in the pair's target partition the lowest one of the
-// later generations begins that followed a cut, which is 0 where one of them copied it all again into
-// a topic that was made anew; the highest offset if there is none.
+// later generations begins that followed a cut, which is 0 where one of them copied
+// it all again into a topic that was made anew; the highest offset if there is none.
 func (l *Ledger) lowestBase(pair *Pair) int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -27,14 +27,16 @@ func (m *modelPair) holds(offset int64) bool {
 // was copied there, or no later generation of the source topic has read it.
 func (w *world) stands(m *modelPair, offset int64) bool {
 	lost, again := !m.holds(offset), false
+	before := m // the generation in front of p
 	for _, p := range w.pairs {
 		if p.info.SourceTopic != m.info.SourceTopic || p.info.Partition != m.info.Partition || p.id <= m.id {
 			continue
 		}
-		// Its log ended there: the first copied record from there on is lost, and all behind it.
+		// Its log ended there, and a person went on: the first copied record from there on is lost, and all behind it.
 		for at, o := range m.source[:min(int64(m.durableSource), offset+1)] {
-			lost = lost || o.tile == Copied && o.other >= p.info.TargetBase && int64(at) <= offset
+			lost = lost || before.marks.cut != nil && o.tile == Copied && o.other >= p.info.TargetBase && int64(at) <= offset
 		}
+		before = p
 		again = again || p.info.ScopeStart <= offset && offset < int64(p.durableSource)
 	}
 	return !lost || !again

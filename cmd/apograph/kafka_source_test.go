@@ -21,7 +21,9 @@ func TestKafkaSourceLosses(t *testing.T) {
 		kafkatest.KafkaOptions{Name: "source", HeapMB: 256, Config: map[string]string{
 			"log.retention.check.interval.ms": "300", "log.initial.task.delay.ms": "300", "file.delete.delay.ms": "100",
 		}},
-		kafkatest.KafkaOptions{Name: "target", HeapMB: 256})
+		kafkatest.KafkaOptions{Name: "target", HeapMB: 256, Config: map[string]string{
+			"log.initial.task.delay.ms": "600000", // it deletes nothing: the copies are as old as the records
+		}})
 	for name, test := range map[string]func(*lossFlow){
 		"retention-while-stopped": retentionWhileStopped,
 		"retention-in-the-copy":   retentionInTheCopy,

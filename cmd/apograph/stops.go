@@ -19,7 +19,7 @@ type stopAdvice struct {
 func stopAdvices() []stopAdvice {
 	return []stopAdvice{
 		{replicate.StopRecordTooLarge, "raise `max.message.bytes` of the target topic, and its `segment.bytes` if that is smaller; or leave the record out: `apograph resume TOPIC:PARTITION --skip START-END --reason TEXT`"},
-		{replicate.StopTopicRecreated, "the copy of the topic that was deleted stays proven; `apograph resume TOPIC --accept-recreated` closes its book and copies the new topic behind it"},
+		{replicate.StopTopicRecreated, "the copy of the topic that was deleted stays proven; `apograph resume TOPIC --accept-recreated` closes its book and copies the new topic behind it; if the target topic is gone as well, it stops `target_deleted` next, and both words stand"},
 		{replicate.StopTopicDeleted, "if it was meant, leave the topic out with --topics-exclude; what is copied stays proven by the ledger. Once it is created again, the reason is topic_recreated"},
 		{replicate.StopSourceTruncated, "the target holds records that the source no longer has: look there for an unclean leader election; `apograph resume TOPIC:PARTITION --accept-truncated` closes the book, notes such records, and goes on from where the source's log was cut"},
 		{replicate.StopTargetDeleted, "create nothing there by hand: `apograph resume TOPIC --recopy` makes the topic again and copies all of it that the source still has; or leave the topic out with --topics-exclude"},
