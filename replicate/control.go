@@ -112,13 +112,15 @@ const noProducer = -1
 // disownProducer says in the ledger that the producer id of a partition that was
 // fenced is not used again: the stop, which said so, is about to be lifted.
 func disownProducer(l *ledger.Ledger, s *ledger.Stop) error {
-	i := slices.IndexFunc(l.Pairs(), func(p ledger.Pair) bool {
-		return p.Closed == nil && p.SourceTopic == s.SourceTopic && p.Partition == s.Partition
-	})
-	if i < 0 || !s.Holds(ledger.Fenced) {
+	if !s.Holds(ledger.Fenced) {
 		return nil
 	}
-	return disown(l, l.Pairs()[i].ID)
+	for _, p := range l.Pairs() {
+		if p.Closed == nil && p.SourceTopic == s.SourceTopic && p.Partition == s.Partition {
+			return disown(l, p.ID)
+		}
+	}
+	return nil
 }
 
 // disown says in the ledger that a pair's producer id is not used again.

@@ -110,6 +110,29 @@ func keepEmptyLogs(dataDir string) error {
 // session that nobody can go on with stays, for its id: ids are counted on from
 // the highest.
 func dropFetchSessions(dataDir string) error {
+	return editSessionState(dataDir, func(file map[string]json.RawMessage) (err error) {
+		type session struct {
+			ID    int32 `json:"id"`
+			Epoch int32 `json:"e"`
+		}
+		sessions := map[int32][]session{}
+		if raw := file["fetchSessions"]; raw != nil {
+			if err := json.Unmarshal(raw, &sessions); err != nil {
+				return err
+			}
+		}
+		for node, all := range sessions {
+			last := slices.MaxFunc(all, func(a, b session) int { return cmp.Compare(a.ID, b.ID) })
+			sessions[node] = []session{{ID: last.ID, Epoch: -2}}
+		}
+		file["fetchSessions"], err = json.Marshal(sessions)
+		return err
+	})
+}
+
+// editSessionState changes what kfake keeps in session_state.json, by its names;
+// nothing if it keeps none.
+func editSessionState(dataDir string, edit func(file map[string]json.RawMessage) error) error {
 	path := filepath.Join(dataDir, "session_state.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,22 +145,8 @@ func dropFetchSessions(dataDir string) error {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return fmt.Errorf("session_state.json: %w", err)
 	}
-	type session struct {
-		ID    int32 `json:"id"`
-		Epoch int32 `json:"e"`
-	}
-	sessions := map[int32][]session{}
-	if raw := file["fetchSessions"]; raw != nil {
-		if err := json.Unmarshal(raw, &sessions); err != nil {
-			return fmt.Errorf("session_state.json: %w", err)
-		}
-	}
-	for node, all := range sessions {
-		last := slices.MaxFunc(all, func(a, b session) int { return cmp.Compare(a.ID, b.ID) })
-		sessions[node] = []session{{ID: last.ID, Epoch: -2}}
-	}
-	if file["fetchSessions"], err = json.Marshal(sessions); err != nil {
-		return err
+	if err := edit(file); err != nil {
+		return fmt.Errorf("session_state.json: %w", err)
 	}
 	return writeJSON(path, file)
 }

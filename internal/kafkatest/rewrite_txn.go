@@ -3,10 +3,6 @@ package kafkatest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 )
 
 // rewriteTransactions has the transactions that are going on begin in a partition
@@ -17,34 +13,22 @@ import (
 // the next transaction of the producer writes behind it. No marker is written there
 // when such a transaction ends.
 func rewriteTransactions(dataDir, topic string, partition int32, open map[int64]int64) error {
-	path := filepath.Join(dataDir, "session_state.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var file map[string]json.RawMessage
-	var running []map[string]json.RawMessage
-	if err := json.Unmarshal(data, &file); err != nil {
-		return fmt.Errorf("session_state.json: %w", err)
-	}
-	if file["inProgressTxns"] == nil {
-		return nil
-	}
-	if err := json.Unmarshal(file["inProgressTxns"], &running); err != nil {
-		return fmt.Errorf("session_state.json: %w", err)
-	}
-	for _, one := range running {
-		if err := rewriteTransaction(one, topic, partition, open); err != nil {
-			return fmt.Errorf("session_state.json: %w", err)
+	return editSessionState(dataDir, func(file map[string]json.RawMessage) (err error) {
+		if file["inProgressTxns"] == nil {
+			return nil
 		}
-	}
-	if file["inProgressTxns"], err = json.Marshal(running); err != nil {
+		var running []map[string]json.RawMessage
+		if err := json.Unmarshal(file["inProgressTxns"], &running); err != nil {
+			return err
+		}
+		for _, one := range running {
+			if err := rewriteTransaction(one, topic, partition, open); err != nil {
+				return err
+			}
+		}
+		file["inProgressTxns"], err = json.Marshal(running)
 		return err
-	}
-	return writeJSON(path, file)
+	})
 }
 
 func rewriteTransaction(one map[string]json.RawMessage, topic string, partition int32, open map[int64]int64) error {
