@@ -13,7 +13,7 @@ import (
 // offset, for a pair whose producer has id 1 and has written number records.
 func testTail(end, number int64, entries ...[]byte) *tailReader {
 	flow := &Flow{}
-	flow.toolPool = sync.Pool{New: func() any { return &tools{} }}
+	flow.toolPool = sync.Pool{New: func() any { return &tools{buffers: &buffers{}} }}
 	return &tailReader{
 		p: &partition{flow: flow}, end: end, appended: number, hashAll: true,
 		producers: []ledger.Producer{{ID: 1}}, buffer: slices.Concat(entries...),

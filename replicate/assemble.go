@@ -424,11 +424,13 @@ func (a *assembler) flush(c *chunk) {
 	case j.raw != nil:
 		j.unit.batch, j.unit.pin = j.raw, c.pin.retain()
 	default:
-		batch, err := a.tools.builder.Seal(nil, -1, -1, -1)
+		u := j.unit
+		u.buffer = a.tools.buffers.get()
+		batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
 		if err != nil {
 			panic("replicate: seal of records that were walked: " + err.Error())
 		}
-		j.unit.batch, j.unit.recoded = batch, true
+		u.batch, u.buffer.bytes, u.recoded = batch, batch, true
 	}
 	a.ready = append(a.ready, j.unit)
 }

@@ -46,6 +46,7 @@ type Flow struct {
 	ended   chan struct{} // closed when summary and err stand
 
 	toolPool sync.Pool
+	buffers  buffers
 
 	orderMu sync.RWMutex // held for reading while an order is carried out
 	ending  bool         // guarded by orderMu
@@ -119,7 +120,7 @@ func newFlow(ctx context.Context, config Config) (*Flow, error) {
 		partitions: map[topicPartition]*partition{}, blocked: map[topicPartition]*blocked{},
 		orders: map[topicPartition]ledger.Order{}, warned: map[string]string{},
 	}
-	f.toolPool.New = func() any { return &tools{} }
+	f.toolPool.New = func() any { return &tools{buffers: &f.buffers} }
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	return f, nil
 }

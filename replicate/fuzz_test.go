@@ -23,7 +23,7 @@ func FuzzAssemble(f *testing.F) {
 		f.Add(seed.data, seed.aborted, seed.pos, seed.logStart, byte(0))
 		f.Add(seed.data, seed.aborted, seed.pos, seed.logStart, byte(7))
 	}
-	t := &tools{}
+	t := &tools{buffers: &buffers{}}
 	t.decoder.MaxBytes = fuzzBodyLimit
 	f.Fuzz(func(tt *testing.T, data, aborted []byte, pos, logStart int64, flags byte) {
 		if pos < 0 || pos == math.MaxInt64 || logStart < 0 {

@@ -105,3 +105,24 @@ func (s *source) hold(u *unit) {
 		u.pin = newPin(s.budget, int64(len(u.batch)))
 	}
 }
+
+// buffers are what batches that are encoded anew are written to: memory that
+// was used for one is used for the next. They hold what was given back since
+// the garbage collector's last runs, and at most as much as the budget let be
+// held. The zero value is empty; it is safe for concurrent use.
+type buffers struct{ pool sync.Pool }
+
+// A buffer is the memory of one batch.
+type buffer struct {
+	bytes []byte
+	home  *buffers
+}
+
+func (b *buffers) get() *buffer {
+	if x, ok := b.pool.Get().(*buffer); ok {
+		return x
+	}
+	return &buffer{home: b}
+}
+
+func (x *buffer) giveBack() { x.home.pool.Put(x) }

@@ -18,6 +18,7 @@ type tools struct {
 	walker    recordbatch.Walker
 	record    recordbatch.Record
 	canonical []byte
+	buffers   *buffers // shared by all
 }
 
 // each calls f for each record of batch with its time in milliseconds as a

@@ -20,7 +20,7 @@ func TestDamageInMemoryIsNotEncodedAnew(t *testing.T) {
 	u := units[0]
 	recordbatch.Patch(u.batch, 7, 0, 0)
 	u.batch[len(u.batch)-100] ^= 0x40 // inside the last value
-	if parts, err := (&tools{}).halve(u); !errors.Is(err, errDamaged) {
+	if parts, err := (&tools{buffers: &buffers{}}).halve(u); !errors.Is(err, errDamaged) {
 		t.Errorf("split into %d parts, %v", len(parts), err)
 	}
 }
@@ -32,7 +32,7 @@ func TestWrongDigestIsNotEncodedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	units[0].entry.Digest++
-	if parts, err := (&tools{}).halve(units[0]); !errors.Is(err, errDamaged) {
+	if parts, err := (&tools{buffers: &buffers{}}).halve(units[0]); !errors.Is(err, errDamaged) {
 		t.Errorf("split into %d parts, %v", len(parts), err)
 	}
 }
@@ -72,7 +72,7 @@ func TestHalvesKeepTheirTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range halveAll(t, &tools{}, units[0]) {
+	for _, part := range halveAll(t, &tools{buffers: &buffers{}}, units[0]) {
 		if part.maxTimestamp != 1000 {
 			t.Errorf("a part of one record is of %d ms, want 1000", part.maxTimestamp)
 		}

@@ -10,6 +10,8 @@ type unit struct {
 	records int32        // in batch; 0: nothing to send
 	batch   []byte       // one whole record batch, dense, magic 2; patched when sent
 	pin     *pin         // what batch aliases; released once booked
+	buffer  *buffer      // what batch was written to, if that is to be used again
+	flying  int          // sends without an answer
 
 	sequence int32 // given by the window
 	stale    bool  // record times older than half the target's producer expiry
@@ -68,8 +70,12 @@ func (u *unit) part(start int64, from, to int, end int64) *unit {
 	return &unit{entry: e, records: int32(to - from), stale: u.stale, infos: u.infos[from:to]}
 }
 
-// release gives back the memory that the unit holds.
+// release gives back the memory that the unit holds. A buffer that a request
+// may still be written from is left to the garbage collector.
 func (u *unit) release() {
 	u.pin.release()
-	u.pin, u.batch = nil, nil
+	if u.buffer != nil && u.flying == 0 {
+		u.buffer.giveBack()
+	}
+	u.pin, u.batch, u.buffer = nil, nil, nil
 }

@@ -73,7 +73,8 @@ const (
 //   - While a hold is set nothing is sent.
 //   - While probe is set at most one unit is in flight: an unknown producer id
 //     may start at any sequence number, so of two units in flight the first
-//     could be refused and the second taken.
+//     could be refused and the second taken. A stale unit, behind which the
+//     target may forget the producer, is in flight alone for the same reason.
 //
 // A window is owned by one goroutine.
 type window struct {
@@ -132,13 +133,19 @@ func (w *window) next() *unit {
 	if w.hold != holdNone || w.full() {
 		return nil
 	}
-	for w.sent < len(w.open) {
+	for ; w.sent < len(w.open); w.sent++ {
 		u := w.open[w.sent]
-		w.sent++
-		if u.records > 0 {
-			w.flying++
-			return u
+		if u.records == 0 {
+			continue
 		}
+		if u.stale && w.flying > 0 {
+			return nil
+		}
+		w.sent++
+		w.flying++
+		u.flying++
+		w.probe = w.probe || u.stale
+		return u
 	}
 	return nil
 }
@@ -158,6 +165,7 @@ func (w *window) unsent() []*unit {
 // answered takes the answer to one send of u.
 func (w *window) answered(u *unit, a answer) {
 	w.flying--
+	u.flying--
 	i := w.index(u)
 	if i < 0 {
 		return // proven by a later success: whatever this answer says, it is late

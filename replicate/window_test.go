@@ -446,3 +446,51 @@ func TestSuccessesBehindForeignRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowSendsStaleAlone: the target may forget the producer behind a stale
+// unit, so that neither what is before it nor what is behind it flies with it.
+func TestWindowSendsStaleAlone(t *testing.T) {
+	w := newWindow(5, 0, 0)
+	var units []*unit
+	for i := range 6 {
+		u := testUnit(1, uint64(i+1))
+		u.stale = i == 3
+		units = append(units, u)
+		w.add(u)
+	}
+	sent := func() (all []*unit) {
+		for u := w.next(); u != nil; u = w.next() {
+			all = append(all, u)
+		}
+		return all
+	}
+	for i, round := range [][]*unit{units[:1], units[1:3], units[3:4], units[4:5], units[5:]} {
+		got := sent()
+		if len(got) != len(round) || got[0] != round[0] {
+			t.Fatalf("round %d: %d units in flight, want %d", i, len(got), len(round))
+		}
+		for _, u := range got {
+			w.answered(u, answer{outcome: appended, base: w.expected(w.index(u))})
+		}
+	}
+}
+
+// TestUnitInFlightKeepsItsBuffer: what a request may still be written from is not
+// given to the next batch.
+func TestUnitInFlightKeepsItsBuffer(t *testing.T) {
+	var b buffers
+	w := newWindow(5, 0, 0)
+	u := testUnit(1, 1)
+	u.buffer = b.get()
+	buffer := u.buffer
+	w.add(u)
+	w.next()
+	u.release()
+	if u.buffer = b.get(); u.buffer == buffer {
+		t.Fatal("the buffer of a unit in flight was given away")
+	}
+	w.answered(u, answer{outcome: unknown})
+	if buffer = u.buffer; u.flying != 0 {
+		t.Fatalf("%d sends of the unit without an answer, want 0", u.flying)
+	}
+}

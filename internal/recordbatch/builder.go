@@ -11,7 +11,7 @@ import (
 // first use, is not safe for concurrent use, and starts no goroutine.
 type Builder struct {
 	codec   Codec
-	body    []byte // the records, uncompressed
+	batch   []byte // room for a header, then the records, uncompressed; empty without records
 	count   int
 	base    int64 // time of the first record
 	maximum int64 // latest time, at least noTimestamp
@@ -22,7 +22,7 @@ type Builder struct {
 // compress by codec.
 func (b *Builder) Reset(codec Codec) {
 	b.codec = codec
-	b.body = b.body[:0]
+	b.batch = b.batch[:0]
 	b.count = 0
 }
 
@@ -37,8 +37,9 @@ func (b *Builder) Reset(codec Codec) {
 func (b *Builder) Append(r *Record, timestampMillis int64) {
 	if b.count == 0 {
 		b.base, b.maximum = timestampMillis, noTimestamp
+		b.batch = slices.Grow(b.batch[:0], HeaderSize)[:HeaderSize]
 	}
-	b.body = r.encode(b.body, int32(b.count), timestampMillis-b.base)
+	b.batch = r.encode(b.batch, int32(b.count), timestampMillis-b.base)
 	b.maximum = max(b.maximum, timestampMillis)
 	b.count++
 }
@@ -48,7 +49,7 @@ func (b *Builder) Count() int { return b.count }
 
 // BodyBytes returns the size of the records appended since Reset, uncompressed.
 // An uncompressed batch is [HeaderSize] larger.
-func (b *Builder) BodyBytes() int { return len(b.body) }
+func (b *Builder) BodyBytes() int { return max(0, len(b.batch)-HeaderSize) }
 
 // Seal appends the batch of the records appended since Reset to dst and returns
 // the extended slice: base offset 0, leader epoch unknown, no flags, the given
@@ -66,14 +67,43 @@ func (b *Builder) Seal(dst []byte, producerID int64, epoch int16, sequence int32
 	// A body that the encoder accepts has fewer records than an int32 counts.
 	start := len(dst)
 	dst = slices.Grow(dst, HeaderSize)
-	dst, err := b.encoder.Body(dst[:start+HeaderSize], b.codec, b.body)
+	dst, err := b.encoder.Body(dst[:start+HeaderSize], b.codec, b.batch[HeaderSize:])
 	if err != nil {
 		return dst[:start], err
 	}
 	if size := len(dst) - start; size > math.MaxInt32 {
 		return dst[:start], bodyTooLong(size - HeaderSize)
 	}
-	h := Header{
+	b.header(producerID, epoch, sequence).put(dst[start:])
+	return dst, nil
+}
+
+// Take is [Builder.Seal] without the copy of what is not compressed: such a batch
+// is the builder's own memory, and the builder goes on with that of spare. A
+// compressed one is written over spare. In either case the batch is the caller's
+// and the records are dropped. The errors are those of Seal; spare is lost then.
+func (b *Builder) Take(spare []byte, producerID int64, epoch int16, sequence int32) ([]byte, error) {
+	if b.codec != None || b.count == 0 {
+		batch, err := b.Seal(spare[:0], producerID, epoch, sequence)
+		b.Reset(b.codec)
+		return batch, err
+	}
+	batch := b.batch
+	if len(batch) > math.MaxInt32 {
+		return nil, bodyTooLong(len(batch) - HeaderSize)
+	}
+	b.header(producerID, epoch, sequence).put(batch)
+	if cap(spare) < cap(batch) {
+		spare = make([]byte, 0, cap(batch)) // once, rather than by and by
+	}
+	b.batch = spare
+	b.Reset(b.codec)
+	return batch, nil
+}
+
+// header returns the header of the batch of all records appended.
+func (b *Builder) header(producerID int64, epoch int16, sequence int32) Header {
+	return Header{
 		LeaderEpoch:     unknownEpoch,
 		Magic:           currentMagic,
 		Attributes:      int16(b.codec),
@@ -85,6 +115,4 @@ func (b *Builder) Seal(dst []byte, producerID int64, epoch int16, sequence int32
 		BaseSequence:    sequence,
 		Count:           int32(b.count),
 	}
-	h.put(dst[start:])
-	return dst, nil
 }

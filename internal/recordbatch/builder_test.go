@@ -281,3 +281,53 @@ func TestSealRefuses(t *testing.T) {
 		t.Errorf("after Reset: %d records, %d bytes", b.Count(), b.BodyBytes())
 	}
 }
+
+// TestTake also writes over what was taken and given back, as its next user does.
+func TestTake(t *testing.T) {
+	rng := rand.New(rand.NewSource(8))
+	var b rb.Builder
+	var spare []byte
+	for round := range 40 {
+		records := randomRecords(rng, 1+rng.Intn(30))
+		codec := rb.Codec(round % 3)
+		b.Reset(codec)
+		for _, p := range records {
+			r := p.toRecord(0)
+			b.Append(&r, p.timestamp)
+		}
+		batch, err := b.Take(spare, 4711, 3, 17)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(batch, mustBuild(t, codec, records)) {
+			t.Fatalf("round %d, %v: what was taken differs from a new builder's batch", round, codec)
+		}
+		if b.Count() != 0 || b.BodyBytes() != 0 {
+			t.Fatalf("after Take: %d records, %d bytes", b.Count(), b.BodyBytes())
+		}
+		if _, err := b.Take(nil, 4711, 3, 17); !errors.Is(err, rb.ErrEmptyBatch) {
+			t.Fatalf("taken twice: %v, want ErrEmptyBatch", err)
+		}
+		spare = batch
+	}
+}
+
+func TestTakeDoesNotAllocate(t *testing.T) {
+	var b rb.Builder
+	var spare []byte
+	r := rb.Record{Value: make([]byte, 1000)}
+	allocs := testing.AllocsPerRun(50, func() {
+		b.Reset(rb.None)
+		for range 100 {
+			b.Append(&r, 5)
+		}
+		batch, err := b.Take(spare, 1, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spare = batch
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations for a batch, want 0", allocs)
+	}
+}
