@@ -17,6 +17,10 @@ import (
 	"apograph/replicate"
 )
 
+// oneBulky are settings of a target that takes one batch of [bulky] in a batch, so
+// that they are not joined.
+var oneBulky = map[string]string{"max.message.bytes": "30000"}
+
 // bulky appends records [from, to) of topic t, with values from plus shift, in
 // batches of ten that are sent as they are.
 func bulky(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
@@ -66,12 +70,13 @@ func TestSourceCutDuringTheCopy(t *testing.T) {
 func cutDuringTheCopy(t *testing.T, booked, cut, end int64) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
-	mustTopic(t, pair.Target, "t", nil)
+	mustTopic(t, pair.Target, "t", oneBulky)
 	bulky(t, pair, 0, 100, 0)
 	fetching, writing := make(chan struct{}), make(chan struct{})
 	fetch := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Gate: fetching, When: asksFrom(100)})
 	write := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Gate: writing, Skip: int(booked) / 10})
 	config := livingConfig(t, pair, "t")
+	config.Window = 1 // what is sent when the cut comes is one batch
 	noticed, about := make(chan struct{}), "fetched again"
 	if cut < booked { // it is below what is in the books when it is noticed
 		about = "partition stopped"

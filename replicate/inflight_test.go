@@ -60,9 +60,8 @@ func holdUntilTwo(t *testing.T, target *kafkatest.Cluster, window int) {
 func severalInFlight(t *testing.T, end int, prepare func(*kafkatest.Pair, *replicate.Config)) (pair *kafkatest.Pair, l *living, gate chan struct{}) {
 	t.Helper()
 	pair, gate = stored(t), make(chan struct{})
-	for _, c := range []*kafkatest.Cluster{pair.Source, pair.Target} {
-		mustTopic(t, c, "t", nil)
-	}
+	mustTopic(t, pair.Source, "t", nil)
+	mustTopic(t, pair.Target, "t", oneBulky)
 	bulkyNow(t, pair, 0, end, 0)
 	write := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayAfter, Key: kmsg.Produce, Gate: gate, Skip: 1, Count: -1})
 	config := livingConfig(t, pair, "t")
