@@ -17,10 +17,6 @@ import (
 	"apograph/replicate"
 )
 
-// oneBulky are settings of a target that takes one batch of [bulky] in a batch, so
-// that they are not joined.
-var oneBulky = map[string]string{"max.message.bytes": "30000"}
-
 // bulky appends records [from, to) of topic t, with values from plus shift, in
 // batches of ten that are sent as they are.
 func bulky(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
@@ -28,9 +24,9 @@ func bulky(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
 	for ; from < to; from += 10 {
 		records := numbered(from+shift, 10)
 		for _, r := range records {
-			r.Value = append(r.Value, make([]byte, 2000)...)
+			r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 2000)...)
 		}
-		mustAppend(t, pair.Source.Bootstrap, records...)
+		mustAppendBatchOf(t, pair, records...)
 	}
 }
 
@@ -70,7 +66,7 @@ func TestSourceCutDuringTheCopy(t *testing.T) {
 func cutDuringTheCopy(t *testing.T, booked, cut, end int64) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
-	mustTopic(t, pair.Target, "t", oneBulky)
+	mustTopic(t, pair.Target, "t", nil)
 	bulky(t, pair, 0, 100, 0)
 	fetching, writing := make(chan struct{}), make(chan struct{})
 	fetch := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Gate: fetching, When: asksFrom(100)})

@@ -60,8 +60,9 @@ func holdUntilTwo(t *testing.T, target *kafkatest.Cluster, window int) {
 func severalInFlight(t *testing.T, end int, prepare func(*kafkatest.Pair, *replicate.Config)) (pair *kafkatest.Pair, l *living, gate chan struct{}) {
 	t.Helper()
 	pair, gate = stored(t), make(chan struct{})
-	mustTopic(t, pair.Source, "t", nil)
-	mustTopic(t, pair.Target, "t", oneBulky)
+	for _, c := range []*kafkatest.Cluster{pair.Source, pair.Target} {
+		mustTopic(t, c, "t", nil)
+	}
 	bulkyNow(t, pair, 0, end, 0)
 	write := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayAfter, Key: kmsg.Produce, Gate: gate, Skip: 1, Count: -1})
 	config := livingConfig(t, pair, "t")
@@ -82,9 +83,9 @@ func bulkyNow(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
 	for ; from < to; from += 10 {
 		records := recent(numbered(from+shift, 10)...)
 		for _, r := range records {
-			r.Value = append(r.Value, make([]byte, 2000)...)
+			r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 2000)...)
 		}
-		mustAppend(t, pair.Source.Bootstrap, records...)
+		mustAppendBatchOf(t, pair, records...)
 	}
 }
 

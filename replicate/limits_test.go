@@ -135,7 +135,6 @@ func TestSequenceWrap(t *testing.T) {
 			t.Parallel()
 			pair := stored(t)
 			mustTopic(t, pair.Source, "t", nil)
-			mustTopic(t, pair.Target, "t", oneBulky)
 			mustAppend(t, pair.Source.Bootstrap, numbered(0, 10)...)
 			config := configFor(t, pair, "t")
 			mustRun(t, config)

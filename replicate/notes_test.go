@@ -2,6 +2,7 @@ package replicate_test
 
 import (
 	"context"
+	"math/rand"
 	"slices"
 	"testing"
 
@@ -151,9 +152,25 @@ func appendBig(t *testing.T, pair *kafkatest.Pair, from, n int) {
 func appendEachBig(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
 	t.Helper()
 	for _, r := range records {
-		r.Value = append(r.Value, make([]byte, 20_000)...)
-		mustAppend(t, pair.Source.Bootstrap, r)
+		r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 20_000)...)
+		mustAppendBatchOf(t, pair, r)
 	}
+}
+
+// mustAppendBatchOf appends one batch to the source that passes as it is: it is
+// compressed, and too large to be joined with another.
+func mustAppendBatchOf(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
+	t.Helper()
+	if err := pair.Source.Bootstrap.Append(t.Context(), kafkatest.LZ4, records...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noise returns n bytes that compress to somewhat more than half.
+func noise(seed int64, n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.New(rand.NewSource(seed)).Read(b[:n/2])
+	return b
 }
 
 // producers returns the producers of the only pair.
