@@ -24,7 +24,7 @@ func bulky(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
 	for ; from < to; from += 10 {
 		records := numbered(from+shift, 10)
 		for _, r := range records {
-			r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 2000)...)
+			r.Value = append(r.Value, noise(r.Key, 2000)...)
 		}
 		mustAppendBatchOf(t, pair, records...)
 	}

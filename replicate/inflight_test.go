@@ -83,7 +83,7 @@ func bulkyNow(t *testing.T, pair *kafkatest.Pair, from, to, shift int) {
 	for ; from < to; from += 10 {
 		records := recent(numbered(from+shift, 10)...)
 		for _, r := range records {
-			r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 2000)...)
+			r.Value = append(r.Value, noise(r.Key, 2000)...)
 		}
 		mustAppendBatchOf(t, pair, records...)
 	}

@@ -2,6 +2,7 @@ package replicate_test
 
 import (
 	"context"
+	"hash/crc32"
 	"math/rand"
 	"slices"
 	"testing"
@@ -152,7 +153,7 @@ func appendBig(t *testing.T, pair *kafkatest.Pair, from, n int) {
 func appendEachBig(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
 	t.Helper()
 	for _, r := range records {
-		r.Value = append(r.Value, noise(r.Timestamp.UnixMilli(), 20_000)...)
+		r.Value = append(r.Value, noise(r.Key, 20_000)...)
 		mustAppendBatchOf(t, pair, r)
 	}
 }
@@ -166,10 +167,11 @@ func mustAppendBatchOf(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Recor
 	}
 }
 
-// noise returns n bytes that compress to somewhat more than half.
-func noise(seed int64, n int) []byte {
+// noise returns n bytes that compress to somewhat more than half, other ones for
+// another key.
+func noise(key []byte, n int) []byte {
 	b := make([]byte, n)
-	_, _ = rand.New(rand.NewSource(seed)).Read(b[:n/2])
+	_, _ = rand.New(rand.NewSource(int64(crc32.ChecksumIEEE(key)))).Read(b[:n/2])
 	return b
 }
 
