@@ -21,37 +21,55 @@ const (
 // ascend: where they lie close together it reads on from one to the next, more
 // and more at a time, and where they do not it searches. One goroutine uses it.
 type cursor struct {
-	find func(offset int64) (ledger.Entry, error)
-	read func(from int64) iter.Seq2[ledger.Entry, error]
-	span func(*ledger.Entry) ledger.Range
+	book
+	ledger *ledger.Ledger
+	line   lineage
 
 	block []ledger.Entry // consecutive entries of the pair's list
 	at    int            // index in block of the one returned last
 	near  int            // how many offsets in a row were near but not in block
 }
 
-func sourceCursor(l *ledger.Ledger, line lineage) *cursor {
-	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) {
-			return line.find(line.bySource(offset), offset, l.FindSource)
+// A book is how to read the side whose offsets a cursor goes by. It is made of
+// plain functions, so that it costs a single question no memory.
+type book struct {
+	find func(c *cursor, offset int64) (ledger.Entry, error)
+	read func(c *cursor, from int64) iter.Seq2[ledger.Entry, error]
+	span func(*ledger.Entry) ledger.Range
+}
+
+func sourceBook() book {
+	return book{
+		find: func(c *cursor, offset int64) (ledger.Entry, error) {
+			i := c.line.bySource(offset)
+			e, err := c.ledger.FindSource(c.line[i].ID, offset)
+			return c.line.clipped(i, e, err)
 		},
-		read: func(from int64) iter.Seq2[ledger.Entry, error] {
-			return line.read(line.bySource(from), from, l.Entries)
+		read: func(c *cursor, from int64) iter.Seq2[ledger.Entry, error] {
+			return c.line.read(c.line.bySource(from), from, c.ledger.Entries)
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Source },
 	}
 }
 
-func targetCursor(l *ledger.Ledger, line lineage) *cursor {
-	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) {
-			return line.find(line.byTarget(offset), offset, l.FindTarget)
+func targetBook() book {
+	return book{
+		find: func(c *cursor, offset int64) (ledger.Entry, error) {
+			i := c.line.byTarget(offset)
+			e, err := c.ledger.FindTarget(c.line[i].ID, offset)
+			return c.line.clipped(i, e, err)
 		},
-		read: func(from int64) iter.Seq2[ledger.Entry, error] {
-			return line.read(line.byTarget(from), from, l.EntriesFromTarget)
+		read: func(c *cursor, from int64) iter.Seq2[ledger.Entry, error] {
+			return c.line.read(c.line.byTarget(from), from, c.ledger.EntriesFromTarget)
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Target },
 	}
+}
+
+// open begins anew, in a book of a lineage, with the memory of what was read
+// before.
+func (c *cursor) open(l *ledger.Ledger, line lineage, b book) {
+	*c = cursor{book: b, ledger: l, line: line, block: c.block[:0]}
 }
 
 // entry returns the entry that holds an offset, which must be in the book. It
@@ -74,7 +92,7 @@ func (c *cursor) entry(offset int64) (*ledger.Entry, error) {
 			return e, nil
 		}
 	}
-	e, err := c.find(offset)
+	e, err := c.find(c, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +128,7 @@ func (c *cursor) isNear(offset int64) bool {
 // readBlock replaces the block by up to n entries from offset on.
 func (c *cursor) readBlock(offset int64, n int) error {
 	c.block, c.at = c.block[:0], 0
-	for e, err := range c.read(offset) {
+	for e, err := range c.read(c, offset) {
 		if err != nil {
 			return err
 		}

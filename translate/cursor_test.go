@@ -18,12 +18,12 @@ func (b *countingBook) entryAt(offset int64) ledger.Entry {
 }
 
 func (b *countingBook) cursor() *cursor {
-	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) {
+	return &cursor{book: book{
+		find: func(_ *cursor, offset int64) (ledger.Entry, error) {
 			b.finds++
 			return b.entryAt(offset), nil
 		},
-		read: func(from int64) iter.Seq2[ledger.Entry, error] {
+		read: func(_ *cursor, from int64) iter.Seq2[ledger.Entry, error] {
 			b.reads++
 			return func(yield func(ledger.Entry, error) bool) {
 				for ; ; from += 10 {
@@ -35,7 +35,7 @@ func (b *countingBook) cursor() *cursor {
 			}
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Source },
-	}
+	}}
 }
 
 // TestCursorReadsLittle holds what makes batches fast: neighbours are read

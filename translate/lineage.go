@@ -68,9 +68,9 @@ func (line lineage) clip(i int, e *ledger.Entry) bool {
 	return line[i].Closed.Cut.Clip(e)
 }
 
-// find returns the entry of the i-th generation that find returns.
-func (line lineage) find(i int, offset int64, find func(ledger.PairID, int64) (ledger.Entry, error)) (ledger.Entry, error) {
-	e, err := find(line[i].ID, offset)
+// clipped returns an entry of the i-th generation that was found, without what
+// lies behind its cut.
+func (line lineage) clipped(i int, e ledger.Entry, err error) (ledger.Entry, error) {
 	if err == nil {
 		line.clip(i, &e)
 	}

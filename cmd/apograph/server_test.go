@@ -494,21 +494,21 @@ func TestManyOffsets(t *testing.T) {
 	limits := defaultServerLimits()
 	limits.requestBytes = 20_000
 	c := newServerCase(t, limits)
-	queries := make([]translate.Query, maxAskedOffsets+1)
-	for i := range queries {
-		queries[i] = translate.Query{Topic: "topic-0000", Offset: int64(i % 300)}
+	ask := func(offsets int) *translate.Sheet {
+		var sheet translate.Sheet
+		for i := range offsets {
+			sheet.Add(translate.PlanRow{Query: translate.Query{Topic: "topic-0000", Offset: int64(i % 300)}})
+		}
+		from, err := translateSheet(t.Context(), c.ledger.Path(), &sheet, false)
+		if err != nil || from.Path != c.ledger.Path() || from.LedgerID != c.ledger.Identity().LedgerID {
+			t.Fatalf("%+v %v", from, err)
+		}
+		return &sheet
 	}
-	from, many, err := translateOffsets(t.Context(), c.ledger.Path(), queries, false)
-	if err != nil || from.Path != c.ledger.Path() || from.LedgerID != c.ledger.Identity().LedgerID {
-		t.Fatalf("%+v %v", from, err)
-	}
-	_, few, err := translateOffsets(t.Context(), c.ledger.Path(), queries[:300], false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, answer := range many {
-		if answer != few[i%300] {
-			t.Fatalf("answer %d: %+v, want %+v", i, answer, few[i%300])
+	many, few := ask(maxAskedOffsets+1), ask(300)
+	for i := range many.Len() {
+		if got, want := many.Answer(i).Result, few.Answer(i%300).Result; got != want {
+			t.Fatalf("answer %d: %+v, want %+v", i, got, want)
 		}
 	}
 }

@@ -219,8 +219,8 @@ func (t *translation) problems() error {
 func (t *translation) verdicts() error {
 	var verdicts []error
 	unproven := slices.ContainsFunc(t.read, func(g readGroup) bool { return g.Err == nil && g.incomplete() })
-	for i := range t.transfers {
-		unproven = unproven || !t.transfers[i].Status.IsExact()
+	for from := range t.rows() {
+		unproven = unproven || !from.Status.IsExact()
 	}
 	if t.carry.Execute {
 		unproven = unproven || t.count()[groups.DoNothing] > 0
