@@ -41,7 +41,7 @@ func all(ctx context.Context, b Books, offsets []int64, d direction) ([]Result, 
 	}
 	results := make([]Result, len(offsets))
 	var s reading
-	err := s.answerAll(ctx, b, questions, d, func(i int, r *Result) { results[i] = *r })
+	err := s.answerAll(ctx, b, questions, d, func(i int, r Result) { results[i] = r })
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +51,14 @@ func all(ctx context.Context, b Books, offsets []int64, d direction) ([]Result, 
 // answerAll answers questions about a pair, which it sorts, and hands over each
 // answer with the index of its question. It reads the books anew, with the memory
 // of what s read before.
-func (s *reading) answerAll(ctx context.Context, b Books, questions []question, d direction, take func(int, *Result)) error {
+func (s *reading) answerAll(ctx context.Context, b Books, questions []question, d direction, take func(int, Result)) error {
 	why, err := s.open(b)
 	if err != nil {
 		return err
 	}
 	if why != "" {
 		for _, q := range questions {
-			r := d.unknown(q.offset, why)
-			take(q.index, &r)
+			take(q.index, d.unknown(q.offset, why))
 		}
 		return nil
 	}
@@ -76,13 +75,13 @@ func (s *reading) answerAll(ctx context.Context, b Books, questions []question, 
 }
 
 // answer translates questions, which ascend, and hands over the answers.
-func (s *reading) answer(questions []question, d direction, take func(int, *Result)) error {
+func (s *reading) answer(questions []question, d direction, take func(int, Result)) error {
 	for _, q := range questions {
 		r, err := d.translate(s, q.offset)
 		if err != nil {
 			return s.located(d, q.offset, err)
 		}
-		take(q.index, &r)
+		take(q.index, r)
 	}
 	return nil
 }

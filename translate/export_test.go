@@ -13,7 +13,7 @@ func InOrder(b Books, offsets []int64, reverse bool) ([]Result, error) {
 	}
 	results := make([]Result, len(offsets))
 	for i, offset := range offsets {
-		if err := s.answer([]question{{offset, i}}, d, func(i int, r *Result) { results[i] = *r }); err != nil {
+		if err := s.answer([]question{{offset, i}}, d, func(i int, r Result) { results[i] = r }); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"iter"
 	"math"
 
 	"apograph/ledger"
@@ -113,8 +114,12 @@ func (s *Sheet) row(i int) *sheetRow { return &s.rows[i/chunkRows][i%chunkRows] 
 // Row returns the row with the given index, from 0.
 func (s *Sheet) Row(i int) PlanRow {
 	row := s.row(i)
+	return PlanRow{s.groups.texts[row.group], s.query(row)}
+}
+
+func (s *Sheet) query(row *sheetRow) Query {
 	place := &s.places[row.place]
-	return PlanRow{s.groups.texts[row.group], Query{s.topics.texts[place.topic], place.partition, row.offset}}
+	return Query{s.topics.texts[place.topic], place.partition, row.offset}
 }
 
 // Add adds a row at the end.
@@ -200,7 +205,7 @@ func (s *Sheet) KeepGroups(groups []string) {
 }
 
 // take takes the answer to a row.
-func (s *Sheet) take(i int, r *Result) {
+func (s *Sheet) take(i int, r Result) {
 	row := s.row(i)
 	row.status, row.distance, row.answer = r.Status, r.Distance, r.TargetOffset
 	if s.reverse {
@@ -227,20 +232,33 @@ func (s *Sheet) detail(text string) int32 {
 // Answer returns the answer to the row with the given index, which is Unknown
 // before there is one.
 func (s *Sheet) Answer(i int) Answer {
-	row := s.row(i)
+	var a Answer
+	s.answer(s.row(i), &a)
+	return a
+}
+
+func (s *Sheet) answer(row *sheetRow, a *Answer) {
 	place := &s.places[row.place]
-	a := Answer{Pair: place.pair, targetEnd: place.targetEnd}
-	a.Result = Result{
-		Status: row.status, Distance: row.distance, CopiedTo: place.copiedTo,
-		SourceOffset: row.offset, TargetOffset: row.answer,
-	}
+	a.Pair, a.targetEnd = place.pair, place.targetEnd
+	a.Status, a.Distance, a.CopiedTo = row.status, row.distance, place.copiedTo
+	a.SourceOffset, a.TargetOffset = row.offset, row.answer
 	if s.reverse {
 		a.SourceOffset, a.TargetOffset = row.answer, row.offset
 	}
+	a.Detail = ""
 	if row.detail > 0 {
 		a.Detail = s.details[row.detail]
 	}
-	return a
+}
+
+// IsExact reports whether all answers are.
+func (s *Sheet) IsExact() bool {
+	for i := range s.len {
+		if !s.row(i).status.IsExact() {
+			return false
+		}
+	}
+	return true
 }
 
 // SetAnswer takes an answer that was found elsewhere, as by [Index.Forward]. All
@@ -249,12 +267,21 @@ func (s *Sheet) SetAnswer(i int, a *Answer, reverse bool) {
 	s.reverse = reverse
 	place := &s.places[s.row(i).place]
 	place.pair, place.targetEnd = a.Pair, a.targetEnd
-	s.take(i, &a.Result)
+	s.take(i, a.Result)
 }
 
-// Transfer returns a row with its answer, as it begins its way.
-func (s *Sheet) Transfer(i int) Transfer {
-	t := NewTransfer(s.Row(i), "")
-	t.Answer = s.Answer(i)
-	return t
+// Transfers returns the rows with their answers, each as it begins its way, in
+// order. It is the same variable each time, which must not be changed.
+func (s *Sheet) Transfers() iter.Seq[*Transfer] {
+	return func(yield func(*Transfer) bool) {
+		t := NewTransfer(PlanRow{}, "")
+		for i := range s.len {
+			row := s.row(i)
+			t.Group, t.Query = s.groups.texts[row.group], s.query(row)
+			s.answer(row, &t.Answer)
+			if !yield(&t) {
+				return
+			}
+		}
+	}
 }

@@ -33,18 +33,12 @@ type translation struct {
 
 // rows returns the rows in the order asked. A row is valid until the next one.
 func (t *translation) rows() iter.Seq[*translate.Transfer] {
+	if t.sheet != nil {
+		return t.sheet.Transfers()
+	}
 	return func(yield func(*translate.Transfer) bool) {
 		for i := range t.transfers {
 			if !yield(&t.transfers[i]) {
-				return
-			}
-		}
-		if t.sheet == nil {
-			return
-		}
-		var row translate.Transfer
-		for i := range t.sheet.Len() {
-			if row = t.sheet.Transfer(i); !yield(&row) {
 				return
 			}
 		}
@@ -54,10 +48,18 @@ func (t *translation) rows() iter.Seq[*translate.Transfer] {
 // toTransfers makes transfers of the sheet, for what a cluster is asked about.
 func (t *translation) toTransfers() {
 	t.transfers = make([]translate.Transfer, 0, t.sheet.Len())
-	for i := range t.sheet.Len() {
-		t.transfers = append(t.transfers, t.sheet.Transfer(i))
+	for row := range t.sheet.Transfers() {
+		t.transfers = append(t.transfers, *row)
 	}
 	t.sheet = nil
+}
+
+// isExact reports whether all answers are exact.
+func (t *translation) isExact() bool {
+	if t.sheet != nil {
+		return t.sheet.IsExact()
+	}
+	return !slices.ContainsFunc(t.transfers, func(from translate.Transfer) bool { return !from.Status.IsExact() })
 }
 
 // A ledgerRef says which ledger an answer is from, and as of when.

@@ -170,18 +170,26 @@ func appendCSVRow(b []byte, cells *[numColumns]rowCell) []byte {
 // which ends the data for some databases. Other characters for which that has
 // quotes [printable] has written otherwise.
 func appendCSVField(b []byte, text string) []byte {
-	text = printable(text)
+	if !isPlain(text) {
+		text = printable(text)
+	}
 	if text == "" || text[0] != ' ' && text != `\.` && strings.IndexByte(text, ',') < 0 && strings.IndexByte(text, '"') < 0 {
 		return append(b, text...)
 	}
 	b = append(b, '"')
-	for i := range len(text) {
-		if text[i] == '"' {
-			b = append(b, '"')
-		}
-		b = append(b, text[i])
-	}
+	b = append(b, strings.ReplaceAll(text, `"`, `""`)...)
 	return append(b, '"')
+}
+
+// isPlain reports whether a text is printing ASCII without quotes and
+// backslashes, as nearly all are.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf-1 {
+			return false
+		}
+	}
+	return true
 }
 
 // writeJSON writes the answer as one document, whose rows come last.
@@ -234,10 +242,8 @@ func appendJSONObject(b []byte, cells *[numColumns]rowCell) []byte {
 // appendJSONText appends a text as [writeJSON] does, to which it leaves all but
 // the plainest.
 func appendJSONText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf-1 {
-			return appendOddJSON(b, text)
-		}
+	if !isPlain(text) {
+		return appendOddJSON(b, text)
 	}
 	b = append(b, '"')
 	b = append(b, text...)

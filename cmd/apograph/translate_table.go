@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 )
 
@@ -49,42 +51,72 @@ func (t *translation) columns() [numColumns]tableColumn {
 // A bigTable is a [textTable] whose rows are made anew each time that they are
 // gone through, and never all of them there.
 type bigTable struct {
-	textTable
-	each iter.Seq[[]string] // the cells are valid until the next row
+	header textTable
+	each   iter.Seq[*shownRow] // the row is valid until the next one
+}
+
+// A shownRow is the cells of a row as they are shown, one behind the other.
+type shownRow struct {
+	text   []byte
+	ends   []int // in text
+	widths []int
+}
+
+func (r *shownRow) clear() { r.text, r.ends, r.widths = r.text[:0], r.ends[:0], r.widths[:0] }
+
+// add adds a cell as a table shows it.
+func (r *shownRow) add(c *rowCell) {
+	before := len(r.text)
+	switch {
+	case c.kind == cellNumber:
+		r.text = strconv.AppendInt(r.text, c.number, 10)
+	case c.kind == cellUnknown:
+		r.text = append(r.text, '-')
+	case isPlain(c.text):
+		r.text = append(r.text, c.text...)
+	default:
+		shown := printable(c.text)
+		r.text = append(r.text, shown...)
+		r.end(displayWidth(shown))
+		return
+	}
+	r.end(len(r.text) - before)
+}
+
+func (r *shownRow) end(width int) {
+	r.ends = append(r.ends, len(r.text))
+	r.widths = append(r.widths, width)
+}
+
+// cells returns the cells one by one.
+func (r *shownRow) cells() []string {
+	cells := make([]string, len(r.ends))
+	start := 0
+	for i, end := range r.ends {
+		cells[i], start = string(r.text[start:end]), end
+	}
+	return cells
 }
 
 // table returns the table of the rows.
 func (t *translation) table() *bigTable {
 	columns := t.columns()
-	table := &bigTable{textTable: *tableOf(columns[:], nil)}
-	table.each = func(yield func([]string) bool) {
+	return &bigTable{header: *tableOf(columns[:], nil), each: func(yield func(*shownRow) bool) {
 		maker := t.newRowMaker()
-		var texts []string
+		var row shownRow
 		for from := range t.rows() {
-			texts = texts[:0]
-			for i, cell := range maker.row(from) {
+			row.clear()
+			cells := maker.row(from)
+			for i := range cells {
 				if columns[i].shown {
-					texts = append(texts, printable(cell.shown()))
+					row.add(&cells[i])
 				}
 			}
-			if !yield(texts) {
+			if !yield(&row) {
 				return
 			}
 		}
-	}
-	return table
-}
-
-// shown returns a cell as a table shows it.
-func (c *rowCell) shown() string {
-	switch c.kind {
-	case cellNumber:
-		return number(c.number)
-	case cellText:
-		return c.text
-	default:
-		return "-"
-	}
+	}}
 }
 
 // writeTable writes what [invocation.writeTable] would of a table of all rows.
@@ -98,33 +130,61 @@ func (t *translation) writeTable(inv *invocation) error {
 
 // write writes what [textTable.text] returns.
 func (t *bigTable) write(w io.Writer, columns int) error {
-	widths := columnWidths([][]string{t.header})
-	for cells := range t.each {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], displayWidth(cell))
+	widths := columnWidths([][]string{t.header.header})
+	for row := range t.each {
+		for i, width := range row.widths {
+			widths[i] = max(widths[i], width)
 		}
 	}
 	if columns > 0 && !t.fitsIn(widths, columns) {
 		return t.writeBlocks(w, columns)
 	}
-	if _, err := io.WriteString(w, t.line(t.header, widths)+"\n"); err != nil {
+	if _, err := io.WriteString(w, t.header.line(t.header.header, widths)+"\n"); err != nil {
 		return err
 	}
-	for cells := range t.each {
-		if _, err := io.WriteString(w, t.line(cells, widths)+"\n"); err != nil {
+	var line []byte
+	for row := range t.each {
+		line = append(t.appendLine(line[:0], row, widths), '\n')
+		if _, err := w.Write(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// appendLine appends a row as [textTable.line] does.
+func (t *bigTable) appendLine(line []byte, row *shownRow, widths []int) []byte {
+	start := 0
+	for i, end := range row.ends {
+		if i > 0 {
+			line = append(line, "  "...)
+		}
+		padding := widths[i] - row.widths[i]
+		if t.header.right[i] {
+			line = appendBlanks(line, padding)
+			padding = 0
+		}
+		line = appendBlanks(append(line, row.text[start:end]...), padding)
+		start = end
+	}
+	return bytes.TrimRight(line, " ")
+}
+
+func appendBlanks(b []byte, n int) []byte {
+	for range n {
+		b = append(b, ' ')
+	}
+	return b
+}
+
 // fitsIn reports whether no line takes more than a number of columns.
 func (t *bigTable) fitsIn(widths []int, columns int) bool {
-	if displayWidth(t.line(t.header, widths)) > columns {
+	if displayWidth(t.header.line(t.header.header, widths)) > columns {
 		return false
 	}
-	for cells := range t.each {
-		if displayWidth(t.line(cells, widths)) > columns {
+	var line []byte
+	for row := range t.each {
+		if line = t.appendLine(line[:0], row, widths); displayWidth(string(line)) > columns {
 			return false
 		}
 	}
@@ -134,8 +194,8 @@ func (t *bigTable) fitsIn(widths []int, columns int) bool {
 // writeBlocks writes the rows as blocks of lines with a name and a value.
 func (t *bigTable) writeBlocks(w io.Writer, columns int) error {
 	between := ""
-	for cells := range t.each {
-		if _, err := io.WriteString(w, between+fieldLines(fieldsOf(t.header, cells), columns)); err != nil {
+	for row := range t.each {
+		if _, err := io.WriteString(w, between+fieldLines(fieldsOf(t.header.header, row.cells()), columns)); err != nil {
 			return err
 		}
 		between = "\n"
