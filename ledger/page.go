@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 const (
@@ -176,6 +177,36 @@ func (p *page) each(visit func(*Entry) bool) error {
 	}
 	return nil
 }
+
+// entriesBehind returns the entries of p behind the first ones that are to be
+// skipped, in the memory of into.
+func (p *page) entriesBehind(skip func(*Entry) bool, into []Entry) ([]Entry, error) {
+	r, at, basis := wireReader{b: p.body}, p.start, newBasis(0)
+	into = slices.Grow(into, p.count)
+	for range p.count {
+		// Decoded in its place, with the gaps of what was there.
+		n := len(into)
+		into = into[:n+1]
+		e := &into[n]
+		if cap(e.Gaps) > keptGaps {
+			e.Gaps = nil
+		}
+		if err := decodeEntry(&r, at, &basis, e); err != nil {
+			return into, err
+		}
+		at = e.end()
+		if n == 0 && skip(e) {
+			into = into[:0]
+		}
+	}
+	if !r.done() {
+		return into, lawErrorf(lawEncoding, "%d bytes behind the last entry", len(r.b))
+	}
+	return into, nil
+}
+
+// keptGaps bounds the memory for gaps that is kept for each entry of a page.
+const keptGaps = 1 << 10
 
 // entries returns the entries of p.
 func (p *page) entries() ([]Entry, error) {

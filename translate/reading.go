@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"apograph/ledger"
 )
@@ -190,6 +191,7 @@ func (s *reading) copiedFrom(target int64) (*ledger.Entry, bool, error) {
 		if e.Tile == ledger.Copied {
 			if e.Target.Start > target {
 				*c = copiedSearch{from: target, found: true, entry: *e, done: true}
+				c.entry.Gaps = slices.Clone(e.Gaps) // the cursor uses its own again
 			}
 			return e, true, nil
 		}
