@@ -14,7 +14,15 @@ type book struct {
 	key    func(PairID, place) []byte // key of the page that starts at a place
 	floor  func(offset int64) place   // the last place with an offset of this book
 	offset func(place) int64
-	span   func(*Entry) Range
+}
+
+// span returns the range of an entry in the book. It is no field as the others
+// are, for which each entry would have to be on the heap.
+func (b *book) span(e *Entry) Range {
+	if b.bucket == bucketTargets {
+		return e.Target
+	}
+	return e.Source
 }
 
 func sourceBook() book {
@@ -23,7 +31,6 @@ func sourceBook() book {
 		key:    pageKey,
 		floor:  func(offset int64) place { return place{offset, math.MaxInt64} },
 		offset: func(p place) int64 { return p.source },
-		span:   func(e *Entry) Range { return e.Source },
 	}
 }
 
@@ -33,7 +40,6 @@ func targetBook() book {
 		key:    targetKey,
 		floor:  func(offset int64) place { return place{math.MaxInt64, offset} },
 		offset: func(p place) int64 { return p.target },
-		span:   func(e *Entry) Range { return e.Target },
 	}
 }
 
@@ -71,21 +77,22 @@ func (l *Ledger) find(id PairID, b book, offset int64) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	var found Entry
-	err = p.each(func(e *Entry) bool {
-		if b.span(e).End <= offset {
-			return true
+	defer l.giveBack(p)
+	var e Entry
+	r := p.reader()
+	for !r.atEnd() {
+		if err := r.next(&e); err != nil {
+			return Entry{}, l.located(damageIn(bucketPages, pageKey(id, p.start), err))
 		}
-		found = e.own()
-		return false
-	})
-	if err != nil {
-		return Entry{}, l.located(damageIn(bucketPages, pageKey(id, p.start), err))
+		if b.span(&e).End <= offset {
+			continue
+		}
+		if b.span(&e).Contains(offset) {
+			return e.own(), nil
+		}
+		break
 	}
-	if !b.span(&found).Contains(offset) {
-		return Entry{}, l.hole(id, b, offset)
-	}
-	return found, nil
+	return Entry{}, l.hole(id, b, offset)
 }
 
 // pageWith returns the page in which the entry with an offset of a book must be.
@@ -123,7 +130,8 @@ func (l *Ledger) readFrom(id PairID, b book, offset int64, into []Entry) ([]Entr
 	if err != nil {
 		return into, err
 	}
-	into, err = p.entriesBehind(func(e *Entry) bool { return b.span(e).End <= offset }, into)
+	defer l.giveBack(p)
+	into, err = p.entriesFrom(b, offset, into)
 	if err != nil {
 		return into[:0], l.located(damageIn(bucketPages, pageKey(id, p.start), err))
 	}
@@ -131,6 +139,14 @@ func (l *Ledger) readFrom(id PairID, b book, offset int64, into []Entry) ([]Entr
 		return into[:0], l.hole(id, b, offset)
 	}
 	return into, nil
+}
+
+// giveBack gives back the memory of a page that was read from the file, of which
+// nothing is used any more.
+func (l *Ledger) giveBack(p *page) {
+	if t := l.trees.Load(); p.leaf != nil && t != nil {
+		t.tree.leaves.Put(p.leaf)
+	}
 }
 
 // hole says that an offset inside a book is in no entry of the page where it
@@ -165,8 +181,12 @@ func (l *Ledger) pageInFile(id PairID, b book, at place) (p *page, err error) {
 			return l.hole(id, b, b.offset(at))
 		}
 		if b.bucket == bucketTargets {
+			index := e.leaf
 			if e, err = t.pageOfTarget(e); err != nil {
 				return err
+			}
+			if index != nil && index != e.leaf {
+				t.leaves.Put(index)
 			}
 		}
 		p, _, err = pageOf(e)
