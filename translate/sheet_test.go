@@ -242,3 +242,24 @@ func TestSheetOfGroups(t *testing.T) {
 		t.Errorf("%v, want a fault in line 1", err)
 	}
 }
+
+// TestRefusesNumbersTooLarge: a number is refused in any line that it would be
+// refused in as the first.
+func TestRefusesNumbersTooLarge(t *testing.T) {
+	for _, line := range []string{
+		"t,2147483648,0", "t,9999999999,0", "t,99999999999999999999,0", "t,0,9223372036854775808", "t,0,9999999999999999999",
+		"t,0,99999999999999999999", "t,-1,0", "t,0,-1", "t,0", "t,,0", "t,0,", "t,0,1x",
+	} {
+		for _, before := range []string{"", "s,0,0\n", "s,0,0\ns,1,0\n"} {
+			_, err := translate.ReadResetPlan(strings.NewReader(before + line + "\n"))
+			var fault *translate.PlanError
+			if !errors.As(err, &fault) || fault.Line != 1+strings.Count(before, "\n") {
+				t.Errorf("%q behind %q: %v", line, before, err)
+			}
+		}
+	}
+	const largest = "s,0,0\nt,2147483647,9223372036854775807\n"
+	if plan, err := translate.ReadResetPlan(strings.NewReader(largest)); err != nil || plan.Rows[1].Partition != 1<<31-1 || plan.Rows[1].Offset != 1<<63-1 {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}

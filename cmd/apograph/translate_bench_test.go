@@ -11,10 +11,10 @@ import (
 	"apograph/ledger"
 )
 
-// BenchmarkTranslateFromFile measures the command with a file of a million
+// BenchmarkFromFile measures the command with a file of a million
 // offsets, those of 1,000 groups in each of 1,000 partitions: once of books that
 // fit into a page each, and once of books of 64,000 records, in a thousand batches.
-func BenchmarkTranslateFromFile(b *testing.B) {
+func BenchmarkFromFile(b *testing.B) {
 	const partitions, groups = 1000, 1000
 	for _, batches := range []int64{16, 1000} {
 		path := filepath.Join(b.TempDir(), "f.ledger")

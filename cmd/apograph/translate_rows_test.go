@@ -28,7 +28,9 @@ func oddTexts() []string {
 func randomTransfers(random *rand.Rand, n int) []translate.Transfer {
 	texts := oddTexts()
 	text := func() string { return texts[random.IntN(len(texts))] }
-	offset := func() int64 { return []int64{translate.NoOffset, 0, random.Int64N(1000), random.Int64()}[random.IntN(4)] }
+	offset := func() int64 {
+		return []int64{translate.NoOffset, 0, random.Int64N(1000), random.Int64()}[random.IntN(4)]
+	}
 	transfers := make([]translate.Transfer, n)
 	for i := range transfers {
 		t := translate.NewTransfer(translate.PlanRow{Group: text(), Query: translate.Query{Topic: text(), Partition: random.Int32(), Offset: offset()}}, "")
