@@ -47,7 +47,7 @@ type Answer struct {
 
 	Result
 
-	targetEnd int64 // end of the target book, at the answer or later
+	TargetEnd int64 // end of the target book, at the answer or later; 0 without a book
 }
 
 // An Index finds books by the names of topic-partitions, as the ledger has them

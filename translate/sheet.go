@@ -239,7 +239,7 @@ func (s *Sheet) Answer(i int) Answer {
 
 func (s *Sheet) answer(row *sheetRow, a *Answer) {
 	place := &s.places[row.place]
-	a.Pair, a.targetEnd = place.pair, place.targetEnd
+	a.Pair, a.TargetEnd = place.pair, place.targetEnd
 	a.Status, a.Distance, a.CopiedTo = row.status, row.distance, place.copiedTo
 	a.SourceOffset, a.TargetOffset = row.offset, row.answer
 	if s.reverse {
@@ -266,7 +266,7 @@ func (s *Sheet) IsExact() bool {
 func (s *Sheet) SetAnswer(i int, a *Answer, reverse bool) {
 	s.reverse = reverse
 	place := &s.places[s.row(i).place]
-	place.pair, place.targetEnd = a.Pair, a.targetEnd
+	place.pair, place.targetEnd = a.Pair, a.TargetEnd
 	s.take(i, a.Result)
 }
 

@@ -517,13 +517,13 @@ func TestManyOffsets(t *testing.T) {
 // version too, unless both peers still understand each other.
 func TestProtocol(t *testing.T) {
 	answer := translate.Answer{Pair: ledger.Pair{ID: 1, SourceTopic: "s", TargetTopic: "t", Partition: 2, Closed: &ledger.Closing{Reason: "r", AtMillis: 3}}}
-	answer.Status, answer.SourceOffset = translate.Exact, 4
+	answer.Status, answer.SourceOffset, answer.TargetEnd = translate.Exact, 4, 5
 	for want, value := range map[string]any{
 		`{"protocol":1,"version":"v","pid":2,"ledger_id":"l"}`:                peerInfo{1, "v", 2, "l"},
 		`{"code":2,"message":"m","hint":"h"}`:                                 &answerError{exitUsage, "m", "h"},
 		`{"queries":[{"Topic":"t","Partition":1,"Offset":2}],"reverse":true}`: translateRequest{[]translate.Query{{Topic: "t", Partition: 1, Offset: 2}}, true},
-		`{"order":{"SourceTopic":"t","Partition":-1,"Paused":true,"Skip":{"Start":1,"End":2},"AcceptRecreated":false,"AcceptTruncated":false,"Recopy":false,"TolerateForeign":false,"Reason":"r","By":"b","AtMillis":3}}`:                                                                                                                                                                                                                  orderRequest{ledger.Order{SourceTopic: "t", Partition: -1, Paused: true, Skip: ledger.Range{Start: 1, End: 2}, Reason: "r", By: "b", AtMillis: 3}},
-		`{"Pair":{"ID":1,"SourceTopic":"s","SourceTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"TargetTopic":"t","TargetTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"Partition":2,"Generation":0,"ScopeStart":0,"TargetBase":0,"Producer":{"ID":0,"Epoch":0,"Sequence":0,"Appended":0},"OpenedMillis":0,"Closed":{"Reason":"r","AtMillis":3,"Cut":null}},"Status":1,"SourceOffset":4,"TargetOffset":0,"Distance":0,"CopiedTo":0,"Detail":""}`: answer,
+		`{"order":{"SourceTopic":"t","Partition":-1,"Paused":true,"Skip":{"Start":1,"End":2},"AcceptRecreated":false,"AcceptTruncated":false,"Recopy":false,"TolerateForeign":false,"Reason":"r","By":"b","AtMillis":3}}`:                                                                                                                                                                                                                                orderRequest{ledger.Order{SourceTopic: "t", Partition: -1, Paused: true, Skip: ledger.Range{Start: 1, End: 2}, Reason: "r", By: "b", AtMillis: 3}},
+		`{"Pair":{"ID":1,"SourceTopic":"s","SourceTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"TargetTopic":"t","TargetTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"Partition":2,"Generation":0,"ScopeStart":0,"TargetBase":0,"Producer":{"ID":0,"Epoch":0,"Sequence":0,"Appended":0},"OpenedMillis":0,"Closed":{"Reason":"r","AtMillis":3,"Cut":null}},"Status":1,"SourceOffset":4,"TargetOffset":0,"Distance":0,"CopiedTo":0,"Detail":"","TargetEnd":5}`: answer,
 	} {
 		got, err := json.Marshal(value)
 		if err != nil || string(got) != want {
