@@ -42,12 +42,15 @@ type logReader struct {
 	level        kgo.IsolationLevel
 	meter        *meter
 	pace         *pace.Limiter
-	fetchBytes   int32
+	fetchBytes   int32            // that a fetch asks for
+	dilation     *dilation        // nil: it stays what it is
+	share        int32            // of memory, for what one fetch is decoded into
 	decompressor kgo.Decompressor // for what is fetched beside the consumer
 	now          func() time.Time // for how long nothing has come, whatever the clock of the report
 }
 
 func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
+	d := &dilation{buffers: &r.buffers}
 	client, err := s.cluster.Client(
 		kgo.FetchIsolationLevel(level),
 		kgo.KeepControlRecords(),
@@ -56,6 +59,8 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 		kgo.FetchMaxBytes(r.fetchBytes()),
 		kgo.FetchMaxPartitionBytes(r.fetchBytes()),
 		kgo.MaxDecompressBatchBytes(decompressedBytes),
+		kgo.WithPools(d, &r.buffers),
+		kgo.WithHooks(d),
 		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RetryTimeout(s.patience),
 		kgo.DisableClientMetrics(),
@@ -63,7 +68,33 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(), decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+	reader := &logReader{
+		site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(),
+		decompressor: kgo.DefaultDecompressor(), now: time.Now,
+	}
+	if r.config.BytesPerSecond == 0 && r.config.Sample == (Slice{}) {
+		reader.dilation, reader.share = d, r.share()
+	}
+	return reader, nil
+}
+
+// share returns how much memory what one fetch is decoded into may take up. A
+// consumer holds two.
+func (r *run) share() int32 {
+	consumers := 2 * min(r.config.Parallel, max(len(r.jobs), 1))
+	return int32(inMemory / (2 * consumers))
+}
+
+// adapt makes fetches as large as memory allows, by what the last ones were
+// decoded into: each one costs the broker about as much, whatever its size.
+func (r *logReader) adapt() {
+	if r.dilation == nil {
+		return
+	}
+	if n := r.dilation.fetchBytes(r.share, maxFetchBytes); n > r.fetchBytes*5/4 || n < r.fetchBytes*4/5 {
+		r.fetchBytes = n
+		r.client.UpdateFetchMaxBytes(n, n)
+	}
 }
 
 // fetchBytes returns what one fetch asks for. Each consumer fetches once ahead:
@@ -185,6 +216,7 @@ func (d *round) poll(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, quiet)
 	fetches := d.reader.client.PollFetches(waiting)
 	cancel()
+	d.reader.adapt()
 	for _, f := range fetches {
 		for _, t := range f.Topics {
 			for i := range t.Partitions {
@@ -304,6 +336,7 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 		items = append(items, r.hasher.item(record))
 		bytes += len(r.hasher.buffer)
 		r.position = record.Offset + 1
+		record.Recycle() // nothing of it is used from here on
 	}
 	if r.position == before {
 		return full // a chunk for each step forward and no more: there is room for those
