@@ -11,7 +11,7 @@ import (
 const (
 	// inMemory is about how many bytes of fetched records all consumers of a run
 	// hold: each has one fetch that is being looked at and the next one.
-	inMemory = 64 << 20
+	inMemory = 48 << 20
 
 	// recordCost is what a record costs beside its own bytes: a kgo.Record, and
 	// the pointer to it.

@@ -31,6 +31,10 @@ const (
 	// has come to an end that lies behind removed or aborted records.
 	quiet = 300 * time.Millisecond
 
+	// ahead is how many fetches one side of a partition may be ahead of the other,
+	// each reduced to its items.
+	ahead = 4
+
 	// decompressedBytes bounds one decompressed batch.
 	decompressedBytes = 256 << 20
 )
@@ -149,7 +153,7 @@ func (r *logReader) read(ctx context.Context, portions ...portion) *round {
 		cancel: cancel, done: make(chan struct{}),
 	}
 	for _, o := range portions {
-		room := int64(1)
+		room := int64(ahead)
 		if len(portions) > 1 {
 			room = o.len() + 2
 		}
@@ -370,14 +374,16 @@ func (d *round) wait(ctx context.Context, n int64) error {
 
 // hand passes on what has become known since a position.
 func (r *reading) hand(ctx context.Context, before int64, items []item) error {
-	r.failures, r.progress = 0, r.round.reader.now()
 	r.round.reader.meter.offsets.Add(r.position - before)
 	select {
 	case r.chunks <- chunk{items: items, next: r.position, start: r.start}:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	// While the other side was waited for, nobody asked the consumer for more.
+	r.failures, r.progress = 0, r.round.reader.now()
+	r.heard = r.progress
+	return nil
 }
 
 // skip says that nothing stands between the position and an offset.
