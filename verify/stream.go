@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -158,10 +159,11 @@ func (r *logReader) read(ctx context.Context, portions ...portion) *round {
 			room = o.len() + 2
 		}
 		chunks := make(chan chunk, room)
-		s := &stream{chunks: chunks, position: o.from}
+		used := make(chan []item, ahead)
+		s := &stream{chunks: chunks, position: o.from, used: used}
 		s.lookInto = func(offset int64) (gap, bool) { return r.lookInto(ctx, o.extent, offset) }
 		d.streams = append(d.streams, s)
-		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: r.now(), chunks: chunks, stream: s})
+		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: r.now(), chunks: chunks, used: used, stream: s})
 	}
 	go func() {
 		defer close(d.done)
@@ -277,6 +279,7 @@ type reading struct {
 	heard    time.Time
 	progress time.Time // zero: none yet
 	chunks   chan<- chunk
+	used     <-chan []item // to write to again
 	stream   *stream
 	ended    bool
 }
@@ -322,7 +325,7 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 	if len(p.Records) == 0 {
 		return nil
 	}
-	items := make([]item, 0, len(p.Records))
+	items := r.items(len(p.Records))
 	before, bytes := r.position, 0
 	var full error
 	for _, record := range p.Records {
@@ -352,6 +355,16 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 		return err
 	}
 	return firstError(r.hand(ctx, before, items), full)
+}
+
+// items returns an empty slice with room for n items.
+func (r *reading) items(n int) []item {
+	select {
+	case items := <-r.used:
+		return slices.Grow(items, n)
+	default:
+		return make([]item, 0, n)
+	}
 }
 
 // wait waits until n bytes may have been read. That time counts for no
