@@ -34,7 +34,7 @@ const (
 
 	// ahead is how many fetches one side of a partition may be ahead of the other,
 	// each reduced to its items.
-	ahead = 4
+	ahead = 2
 
 	// decompressedBytes bounds one decompressed batch.
 	decompressedBytes = 256 << 20
