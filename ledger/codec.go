@@ -161,6 +161,14 @@ func appendMore(b []byte, e *Entry, flags uint64) []byte {
 // place at: it reads one entry off r into e, and moves c behind it. It uses the
 // memory of e's gaps again. Without an error the entry is valid.
 func decodeEntry(r *wireReader, at place, c *basis, e *Entry) error {
+	if decodePlain(r, at, c, e) {
+		return nil
+	}
+	return decodeAny(r, at, c, e)
+}
+
+// decodeAny is decodeEntry for entries of all forms.
+func decodeAny(r *wireReader, at place, c *basis, e *Entry) error {
 	head := r.byte()
 	*e = Entry{
 		Tile:        Tile(head & headTile),
@@ -196,6 +204,43 @@ func decodeEntry(r *wireReader, at place, c *basis, e *Entry) error {
 		return lawErrorf(err.Law, "at source %d, target %d: %s", at.source, at.target, err.Detail)
 	}
 	return nil
+}
+
+// decodePlain decodes an entry as most of them are: copied, without gaps and
+// flags, of the time and epoch of the one before. It returns false for any other,
+// and for one that breaks a law, and has read nothing then: that it does not look
+// at the other laws is because no entry of this form can break them.
+func decodePlain(r *wireReader, at place, c *basis, e *Entry) bool {
+	if len(r.b) == 0 || r.b[0] != byte(Copied) {
+		return false
+	}
+	b := r.b[1:]
+	length, n := binary.Uvarint(b)
+	if n <= 0 || at.source < 0 || at.target < 0 || length == 0 || length > uint64(math.MaxInt64-max(at.source, at.target)) {
+		return false
+	}
+	more, m := binary.Varint(b[n:])
+	bytes := c.bytes + more
+	if m <= 0 || bytes < 0 || c.bytes < 0 || c.epoch < -1 || len(b) < n+m+8 {
+		return false
+	}
+	digest := Digest(binary.BigEndian.Uint64(b[n+m:]))
+	if !digest.Valid() {
+		return false
+	}
+	*e = Entry{
+		Tile:        Copied,
+		Source:      Range{at.source, at.source + int64(length)},
+		Target:      Range{at.target, at.target + int64(length)},
+		Gaps:        e.Gaps[:0],
+		Bytes:       bytes,
+		Digest:      digest,
+		LeaderEpoch: c.epoch,
+		TimeMillis:  c.time,
+	}
+	r.b = b[n+m+8:]
+	c.bytes = bytes
+	return true
 }
 
 func decodeBody(r *wireReader, e *Entry, c *basis, gaps bool) {

@@ -203,6 +203,47 @@ func TestDecodeEntryRefuses(t *testing.T) {
 	}
 }
 
+// TestDecodePlain compares the short way to decode an entry with that for entries
+// of all forms: what it takes is the same, and it leaves alone what it does not.
+func TestDecodePlain(t *testing.T) {
+	const seed = 21
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	edge := func() int64 {
+		return []int64{-1, 0, 1, random.Int64N(1 << 20), math.MaxInt64 - random.Int64N(3), math.MaxInt64 >> random.IntN(20), math.MinInt64}[random.IntN(7)]
+	}
+	taken := 0
+	for range 200_000 {
+		at := place{max(edge(), 0), max(edge(), 0)}
+		before := basis{time: edge(), epoch: int32(random.IntN(3) - 1), bytes: max(edge(), 0)}
+		b := []byte{[]byte{0, 0, 0, 0, 0, 1, headTime, headMore}[random.IntN(8)]}
+		b = binary.AppendUvarint(b, uint64(edge()))
+		b = binary.AppendVarint(b, edge())
+		b = binary.BigEndian.AppendUint64(b, uint64(edge())>>random.IntN(5))
+		b = append(b, make([]byte, random.IntN(3))...)
+		b = b[:len(b)-min(random.IntN(4)*random.IntN(4), len(b))]
+
+		plain, any := wireReader{b: b}, wireReader{b: b}
+		basisPlain, basisAny := before, before
+		var got, want Entry
+		ok := decodePlain(&plain, at, &basisPlain, &got)
+		err := decodeAny(&any, at, &basisAny, &want)
+		switch {
+		case ok && (err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(plain.b) != len(any.b) || basisPlain != basisAny):
+			t.Fatalf("%x at %v behind %+v: %+v and %+v, want %+v and %+v, %v", b, at, before, got, basisPlain, want, basisAny, err)
+		case !ok && (len(plain.b) != len(b) || basisPlain != before):
+			t.Fatalf("%x: changed what it leaves alone", b)
+		case !ok && err == nil && len(b) > 0 && b[0] == byte(Copied):
+			t.Fatalf("%x at %v behind %+v: not taken, but it is %+v", b, at, before, want)
+		case ok:
+			taken++
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("only %d entries are taken", taken)
+	}
+}
+
 // TestDeltas: a difference that leads out of the range of numbers is refused.
 func TestDeltas(t *testing.T) {
 	const low, high = math.MinInt64, math.MaxInt64

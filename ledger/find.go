@@ -14,7 +14,15 @@ type book struct {
 	key    func(PairID, place) []byte // key of the page that starts at a place
 	floor  func(offset int64) place   // the last place with an offset of this book
 	offset func(place) int64
-	span   func(*Entry) Range
+}
+
+// span returns the range of an entry in the book. It is no field as the others
+// are, for which each entry would have to be on the heap.
+func (b *book) span(e *Entry) Range {
+	if b.bucket == bucketTargets {
+		return e.Target
+	}
+	return e.Source
 }
 
 func sourceBook() book {
@@ -23,7 +31,6 @@ func sourceBook() book {
 		key:    pageKey,
 		floor:  func(offset int64) place { return place{offset, math.MaxInt64} },
 		offset: func(p place) int64 { return p.source },
-		span:   func(e *Entry) Range { return e.Source },
 	}
 }
 
@@ -33,7 +40,6 @@ func targetBook() book {
 		key:    targetKey,
 		floor:  func(offset int64) place { return place{math.MaxInt64, offset} },
 		offset: func(p place) int64 { return p.target },
-		span:   func(e *Entry) Range { return e.Target },
 	}
 }
 
@@ -67,33 +73,80 @@ func (l *Ledger) committed(id PairID) (pages []*page, start place, err error) {
 }
 
 func (l *Ledger) find(id PairID, b book, offset int64) (Entry, error) {
-	pages, start, err := l.committed(id)
+	p, err := l.pageWith(id, b, offset)
 	if err != nil {
 		return Entry{}, err
+	}
+	defer l.giveBack(p)
+	var e Entry
+	r := p.reader()
+	for !r.atEnd() {
+		if err := r.next(&e); err != nil {
+			return Entry{}, l.located(damageIn(bucketPages, pageKey(id, p.start), err))
+		}
+		if b.span(&e).End <= offset {
+			continue
+		}
+		if b.span(&e).Contains(offset) {
+			return e.own(), nil
+		}
+		break
+	}
+	return Entry{}, l.hole(id, b, offset)
+}
+
+// pageWith returns the page in which the entry with an offset of a book must be.
+func (l *Ledger) pageWith(id PairID, b book, offset int64) (*page, error) {
+	pages, start, err := l.committed(id)
+	if err != nil {
+		return nil, err
 	}
 	end := pages[len(pages)-1].end
 	if offset < b.offset(start) || offset >= b.offset(end) {
-		return Entry{}, fmt.Errorf("ledger: pair %d: offset %d: %w", id, offset, ErrNotFound)
+		return nil, fmt.Errorf("ledger: pair %d: offset %d: %w", id, offset, ErrNotFound)
 	}
-	p, err := l.pageAt(id, pages, b, offset)
+	return l.pageAt(id, pages, b, offset)
+}
+
+// ReadSource returns the committed entry whose source range contains offset, and
+// those behind it up to the end of the page that the search has read, 128 at
+// most: for offsets that ascend this is many times faster than to find each.
+//
+// The entries lie in the memory of into, as far as it goes, and so do their gaps:
+// what was in it before is gone. Errors are those of [Ledger.FindSource]; the
+// memory is returned with them.
+func (l *Ledger) ReadSource(id PairID, offset int64, into []Entry) ([]Entry, error) {
+	return l.readFrom(id, sourceBook(), offset, into[:0])
+}
+
+// ReadTarget is [Ledger.ReadSource] for the entry whose target range contains
+// offset.
+func (l *Ledger) ReadTarget(id PairID, offset int64, into []Entry) ([]Entry, error) {
+	return l.readFrom(id, targetBook(), offset, into[:0])
+}
+
+func (l *Ledger) readFrom(id PairID, b book, offset int64, into []Entry) ([]Entry, error) {
+	p, err := l.pageWith(id, b, offset)
 	if err != nil {
-		return Entry{}, err
+		return into, err
 	}
-	var found Entry
-	err = p.each(func(e *Entry) bool {
-		if b.span(e).End <= offset {
-			return true
-		}
-		found = e.own()
-		return false
-	})
+	defer l.giveBack(p)
+	into, err = p.entriesFrom(b, offset, into)
 	if err != nil {
-		return Entry{}, l.located(damageIn(bucketPages, pageKey(id, p.start), err))
+		return into[:0], l.located(damageIn(bucketPages, pageKey(id, p.start), err))
 	}
-	if !b.span(&found).Contains(offset) {
-		return Entry{}, l.hole(id, b, offset)
+	if len(into) == 0 || !b.span(&into[0]).Contains(offset) {
+		return into[:0], l.hole(id, b, offset)
 	}
-	return found, nil
+	return into, nil
+}
+
+// giveBack gives back the memory of a page that was read from the file, of which
+// nothing is used any more.
+func (l *Ledger) giveBack(p *page) {
+	if t := l.trees.Load(); p.leaf != nil && t != nil {
+		t.tree.leaves.Put(p.leaf)
+	}
 }
 
 // hole says that an offset inside a book is in no entry of the page where it
@@ -128,8 +181,12 @@ func (l *Ledger) pageInFile(id PairID, b book, at place) (p *page, err error) {
 			return l.hole(id, b, b.offset(at))
 		}
 		if b.bucket == bucketTargets {
+			index := e.leaf
 			if e, err = t.pageOfTarget(e); err != nil {
 				return err
+			}
+			if index != nil && index != e.leaf {
+				t.leaves.Put(index)
 			}
 		}
 		p, _, err = pageOf(e)

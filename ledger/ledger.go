@@ -32,6 +32,10 @@ type Ledger struct {
 	pageSize int
 	trees    atomic.Pointer[treeOf] // of the last transaction that was looked at
 
+	// views is held while a file that is open for reading only is read: Close
+	// waits for that.
+	views sync.RWMutex
+
 	due  chan struct{} // something has been queued for long enough; for CommitLoop
 	full chan struct{} // so much is queued that it should not wait
 
@@ -290,6 +294,8 @@ func (l *Ledger) Close() error {
 	if closed {
 		return nil
 	}
+	l.views.Lock()
+	defer l.views.Unlock()
 	var err error
 	if l.isAbandoned() {
 		// bbolt's Close would wait for locks that nobody gives back. Closing
@@ -326,6 +332,9 @@ func guard(fn func() error) (err error) {
 
 // located names the file in errors that speak of damage.
 func (l *Ledger) located(err error) error {
+	if err == nil {
+		return nil
+	}
 	var damage *CorruptError
 	if errors.As(err, &damage) && damage.Path == "" {
 		damage.Path = l.path
@@ -337,6 +346,9 @@ func (l *Ledger) located(err error) error {
 // for anything but reads: while it runs, pages that commits free are not used
 // again.
 func (l *Ledger) view(fn func(*tree) error) error {
+	if t := l.trees.Load(); l.readOnly && t != nil {
+		return l.viewFixed(t.tree, fn)
+	}
 	return l.viewTx(func(tx *bbolt.Tx) error {
 		t, err := l.treeOf(tx)
 		if err != nil {
@@ -344,6 +356,20 @@ func (l *Ledger) view(fn func(*tree) error) error {
 		}
 		return fn(t)
 	})
+}
+
+// viewFixed is view of a file that nobody writes, as this instance has it locked
+// for reading: there what one transaction sees is all that there ever is.
+func (l *Ledger) viewFixed(t *tree, fn func(*tree) error) error {
+	l.views.RLock()
+	defer l.views.RUnlock()
+	l.mu.RLock()
+	closed := l.closed
+	l.mu.RUnlock()
+	if closed {
+		return fmt.Errorf("ledger %s: %w", l.path, ErrClosed)
+	}
+	return l.located(fn(t))
 }
 
 // A treeOf is the tree that a transaction sees. It can be used again for as

@@ -95,6 +95,9 @@ func keyText(bucket string, key []byte) string {
 // damageIn makes a [*CorruptError] of what is wrong with the value under a key.
 // Other errors, those of reading, stay what they are.
 func damageIn(bucket string, key []byte, err error) error {
+	if err == nil {
+		return nil
+	}
 	var broken *LawError
 	if errors.As(err, &broken) {
 		return &CorruptError{Bucket: bucket, Key: keyText(bucket, key), Law: broken.Law, Detail: broken.Detail}
@@ -304,13 +307,16 @@ func pageOf(e elem) (*page, Totals, error) {
 		return nil, Totals{}, err
 	}
 	p, before, err := parsePage(place{source, target}, payload)
+	if err == nil {
+		p.leaf = e.leaf
+	}
 	return p, before, damageIn(bucketPages, e.key, err)
 }
 
 // lastPageOf decodes an element of the bucket pages so that entries can follow.
 func lastPageOf(e elem) (*page, error) {
 	// A copy: the page stays in memory, the leaf that it was read with need not.
-	e.key, e.value = bytes.Clone(e.key), bytes.Clone(e.value)
+	e.key, e.value, e.leaf = bytes.Clone(e.key), bytes.Clone(e.value), nil
 	p, before, err := pageOf(e)
 	if err != nil {
 		return nil, err

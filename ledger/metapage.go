@@ -116,7 +116,7 @@ func newest(metas [2]metaPage) metaPage {
 // freePages returns the pages that are free, or will be when no transaction
 // reads them any more, by the list on the given page.
 func (t *tree) freePages(freelist uint64) (ids []uint64, span uint64, err error) {
-	b, err := t.block(freelist)
+	b, _, err := t.block(freelist)
 	if err != nil {
 		return nil, 0, err
 	}

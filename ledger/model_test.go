@@ -537,6 +537,7 @@ func (w *world) compareEntries(l *Ledger, m *modelPair) {
 	if want := m.committed(); at != (place{want.Source, want.Target}) {
 		w.t.Fatalf("pair %d: entries end at %v, want %v", m.id, at, want)
 	}
+	w.compareReads(l, m, all)
 	for range 5 {
 		from := w.rand.Int64N(m.committed().Source+4) - 1
 		want := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Source.End <= from && e.Source.Start < from })

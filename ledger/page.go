@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 const (
@@ -29,6 +30,8 @@ type page struct {
 	count      int
 	body       []byte // encoded entries
 	next       basis  // for the entry to come
+
+	leaf *leafBlock // whose memory the page lies in; nil if it has its own
 
 	// saved is how many of the entries are in the bucket pages; the file holds
 	// the rest in journal values.
@@ -157,24 +160,72 @@ func (p *page) complete(before Totals) ([]Entry, error) {
 	return entries, nil
 }
 
+// A pageReader decodes the entries of a page one after the other.
+type pageReader struct {
+	wire  wireReader
+	at    place
+	basis basis
+	left  int // entries
+}
+
+func (p *page) reader() pageReader {
+	return pageReader{wire: wireReader{b: p.body}, at: p.start, basis: newBasis(0), left: p.count}
+}
+
+func (r *pageReader) atEnd() bool { return r.left == 0 }
+
+// next decodes the next entry into e, with the memory of e's gaps.
+func (r *pageReader) next(e *Entry) error {
+	if err := decodeEntry(&r.wire, r.at, &r.basis, e); err != nil {
+		return err
+	}
+	r.at = e.end()
+	if r.left--; r.left == 0 && !r.wire.done() {
+		return lawErrorf(lawEncoding, "%d bytes behind the last entry", len(r.wire.b))
+	}
+	return nil
+}
+
 // each calls visit with the entries of p until it returns false. The entry is
 // the same variable each time, and so is the memory of its gaps.
 func (p *page) each(visit func(*Entry) bool) error {
-	r, at, basis := wireReader{b: p.body}, p.start, newBasis(0)
 	var e Entry
-	for range p.count {
-		if err := decodeEntry(&r, at, &basis, &e); err != nil {
+	r := p.reader()
+	for !r.atEnd() {
+		if err := r.next(&e); err != nil {
 			return err
 		}
 		if !visit(&e) {
 			return nil
 		}
-		at = e.end()
-	}
-	if !r.done() {
-		return lawErrorf(lawEncoding, "%d bytes behind the last entry", len(r.b))
 	}
 	return nil
+}
+
+// keptGaps bounds the memory for gaps that is kept for each entry of a page.
+const keptGaps = 1 << 10
+
+// entriesFrom returns the entries of p from the first one that ends behind an
+// offset of a book, in the memory of into.
+func (p *page) entriesFrom(b book, offset int64, into []Entry) ([]Entry, error) {
+	into = slices.Grow(into[:0], p.count)
+	r := p.reader()
+	for !r.atEnd() {
+		// Decoded in its place, with the gaps of what was there.
+		n := len(into)
+		into = into[:n+1]
+		e := &into[n]
+		if cap(e.Gaps) > keptGaps {
+			e.Gaps = nil
+		}
+		if err := r.next(e); err != nil {
+			return into, err
+		}
+		if n == 0 && b.span(e).End <= offset {
+			into = into[:0]
+		}
+	}
+	return into, nil
 }
 
 // entries returns the entries of p.

@@ -45,6 +45,8 @@ type tree struct {
 	root     uint64 // file page at the root of the list of buckets
 	buckets  map[string]treeBucket
 
+	leaves sync.Pool // of *leafBlock
+
 	mu       sync.Mutex
 	branches map[uint64]*node // branches that were read, up to maxBranches
 }
@@ -67,6 +69,7 @@ type node struct {
 	span  uint64 // file pages that it takes
 	count int
 	raw   []byte
+	own   *leafBlock // with raw; nil if that is no single file page
 }
 
 // An elem is a key of a leaf with its value.
@@ -74,7 +77,12 @@ type elem struct {
 	key    []byte
 	value  []byte
 	bucket bool
+	leaf   *leafBlock // that they lie in; nil: in no memory that is used again
 }
+
+// A leafBlock is the memory of a file page. Whoever is done with all that lies in
+// it may put it back into the tree's pool.
+type leafBlock struct{ b []byte }
 
 func structureErrorf(id uint64, format string, args ...any) *CorruptError {
 	return &CorruptError{Key: fmt.Sprintf("page %d", id), Law: lawStructure, Detail: fmt.Sprintf(format, args...)}
@@ -113,27 +121,33 @@ func (t *tree) bucket(e elem) (treeBucket, error) {
 }
 
 // block reads a file page with the pages that it runs on into, and returns its
-// bytes. The caller checks what kind of page it is.
-func (t *tree) block(id uint64) ([]byte, error) {
+// bytes. The caller checks what kind of page it is. If it is a single page, single
+// is the memory that it lies in.
+func (t *tree) block(id uint64) (b []byte, single *leafBlock, err error) {
 	if id < 2 || id >= t.pages {
-		return nil, structureErrorf(id, "is outside the file's %d pages", t.pages)
+		return nil, nil, structureErrorf(id, "is outside the file's %d pages", t.pages)
 	}
-	b := make([]byte, t.pageSize)
+	single, ok := t.leaves.Get().(*leafBlock)
+	if !ok || len(single.b) != t.pageSize {
+		single = &leafBlock{make([]byte, t.pageSize)}
+	}
+	b = single.b
 	if err := t.read(b, id); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if got := binary.NativeEndian.Uint64(b); got != id {
-		return nil, structureErrorf(id, "says that it is page %d", got)
+		return nil, nil, structureErrorf(id, "says that it is page %d", got)
 	}
 	more := uint64(binary.NativeEndian.Uint32(b[12:]))
 	if more == 0 {
-		return b, nil
+		return b, single, nil
 	}
 	if more >= t.pages-id {
-		return nil, structureErrorf(id, "runs on into %d more pages, beyond the file's %d", more, t.pages)
+		return nil, nil, structureErrorf(id, "runs on into %d more pages, beyond the file's %d", more, t.pages)
 	}
+	t.leaves.Put(single)
 	b = make([]byte, (more+1)*uint64(t.pageSize))
-	return b, t.read(b, id)
+	return b, nil, t.read(b, id)
 }
 
 func (t *tree) read(b []byte, id uint64) error {
@@ -152,7 +166,7 @@ func (t *tree) node(id uint64) (*node, error) {
 	if ok {
 		return n, nil
 	}
-	b, err := t.block(id)
+	b, single, err := t.block(id)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +174,7 @@ func (t *tree) node(id uint64) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.own = single
 	n.span = uint64(len(b) / t.pageSize)
 	if !n.leaf {
 		t.remember(n)
@@ -233,7 +248,7 @@ func (n *node) elem(i int) elem {
 	h, key := n.header(i), n.key(i)
 	pos := binary.NativeEndian.Uint32(h[4:]) + uint32(len(key))
 	end := pos + binary.NativeEndian.Uint32(h[12:])
-	return elem{key: key, value: h[pos:end:end], bucket: binary.NativeEndian.Uint32(h) == elementBucket}
+	return elem{key: key, value: h[pos:end:end], bucket: binary.NativeEndian.Uint32(h) == elementBucket, leaf: n.own}
 }
 
 // child returns the page that element i of a branch leads to.

@@ -40,34 +40,48 @@ func all(ctx context.Context, b Books, offsets []int64, d direction) ([]Result, 
 		questions[i] = question{offset, i}
 	}
 	results := make([]Result, len(offsets))
-	s, why, err := open(b)
+	var s reading
+	err := s.answerAll(ctx, b, questions, d, func(i int, r Result) { results[i] = r })
 	if err != nil {
 		return nil, err
-	}
-	if s == nil {
-		for i, offset := range offsets {
-			results[i] = d.unknown(offset, why)
-		}
-		return results, nil
-	}
-	slices.SortFunc(questions, func(a, b question) int { return cmp.Compare(a.offset, b.offset) })
-	for batch := range slices.Chunk(questions, batchSize) {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-		if err := s.answer(batch, d, results); err != nil {
-			return nil, err
-		}
 	}
 	return results, nil
 }
 
-// answer translates questions, which ascend, into their places in results.
-func (s *reading) answer(questions []question, d direction, results []Result) (err error) {
+// answerAll answers questions about a pair, which it sorts, and hands over each
+// answer with the index of its question. It reads the books anew, with the memory
+// of what s read before.
+func (s *reading) answerAll(ctx context.Context, b Books, questions []question, d direction, take func(int, Result)) error {
+	why, err := s.open(b)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		for _, q := range questions {
+			take(q.index, d.unknown(q.offset, why))
+		}
+		return nil
+	}
+	slices.SortFunc(questions, func(a, b question) int { return cmp.Compare(a.offset, b.offset) })
+	for batch := range slices.Chunk(questions, batchSize) {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := s.answer(batch, d, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer translates questions, which ascend, and hands over the answers.
+func (s *reading) answer(questions []question, d direction, take func(int, Result)) error {
 	for _, q := range questions {
-		if results[q.index], err = d.translate(s, q.offset); err != nil {
+		r, err := d.translate(s, q.offset)
+		if err != nil {
 			return s.located(d, q.offset, err)
 		}
+		take(q.index, r)
 	}
 	return nil
 }

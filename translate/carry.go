@@ -139,8 +139,8 @@ func (c *Carry) decide(t *Transfer, commit groups.Commit, group groups.Group, of
 		return skip(NotCopied, "it is not copied yet")
 	case t.gone:
 		return skip(Gone, "consumers would find no offset there")
-	case t.TargetOffset > t.targetEnd:
-		return skip(NotCopied, fmt.Sprintf("that is beyond the end of the target book, %d", t.targetEnd))
+	case t.TargetOffset > t.TargetEnd:
+		return skip(NotCopied, fmt.Sprintf("that is beyond the end of the target book, %d", t.TargetEnd))
 	case !t.Status.IsExact() && !c.IncludeInexact:
 		return skip(Inexact, "it is not exact")
 	}

@@ -1,57 +1,71 @@
 package translate
 
-import (
-	"iter"
+import "apograph/ledger"
 
-	"apograph/ledger"
-)
-
-const (
-	// firstBlock is how many entries a cursor reads ahead at first, lastBlock
-	// how many at most: some ten pages of a ledger, so that the search for the
-	// first of them costs little.
-	firstBlock, lastBlock = 16, 1024
-
-	// nearEntries is how far behind the entries at hand an offset may lie, in
-	// lengths of the last one, to be read up to rather than searched for.
-	nearEntries = 32
-)
+// nearEntries is how far behind the entries at hand an offset may lie, in lengths
+// of the last one, for the page that it is in to be read rather than the one
+// entry: there the next offset will be as well.
+const nearEntries = 32
 
 // A cursor finds the entries of one book by offset. It is made for offsets that
-// ascend: where they lie close together it reads on from one to the next, more
-// and more at a time, and where they do not it searches. One goroutine uses it.
+// ascend: where they lie close together it reads page by page, and where they do
+// not it searches for each. One goroutine uses it.
 type cursor struct {
-	find func(offset int64) (ledger.Entry, error)
-	read func(from int64) iter.Seq2[ledger.Entry, error]
-	span func(*ledger.Entry) ledger.Range
+	book
+	ledger *ledger.Ledger
+	line   lineage
 
 	block []ledger.Entry // consecutive entries of the pair's list
 	at    int            // index in block of the one returned last
 	near  int            // how many offsets in a row were near but not in block
 }
 
-func sourceCursor(l *ledger.Ledger, line lineage) *cursor {
-	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) {
-			return line.find(line.bySource(offset), offset, l.FindSource)
+// A book is how to read the side whose offsets a cursor goes by. It is made of
+// plain functions, so that it costs a single question no memory.
+type book struct {
+	find func(c *cursor, offset int64) (ledger.Entry, error)
+	read func(c *cursor, offset int64) error // a page, into the block
+	span func(*ledger.Entry) ledger.Range
+}
+
+func sourceBook() book {
+	return book{
+		find: func(c *cursor, offset int64) (ledger.Entry, error) {
+			i := c.line.bySource(offset)
+			e, err := c.ledger.FindSource(c.line[i].ID, offset)
+			return c.line.clipped(i, e, err)
 		},
-		read: func(from int64) iter.Seq2[ledger.Entry, error] {
-			return line.read(line.bySource(from), from, l.Entries)
+		read: func(c *cursor, offset int64) (err error) {
+			i := c.line.bySource(offset)
+			c.block, err = c.ledger.ReadSource(c.line[i].ID, offset, c.block)
+			c.block = c.line.clipAll(i, c.block)
+			return err
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Source },
 	}
 }
 
-func targetCursor(l *ledger.Ledger, line lineage) *cursor {
-	return &cursor{
-		find: func(offset int64) (ledger.Entry, error) {
-			return line.find(line.byTarget(offset), offset, l.FindTarget)
+func targetBook() book {
+	return book{
+		find: func(c *cursor, offset int64) (ledger.Entry, error) {
+			i := c.line.byTarget(offset)
+			e, err := c.ledger.FindTarget(c.line[i].ID, offset)
+			return c.line.clipped(i, e, err)
 		},
-		read: func(from int64) iter.Seq2[ledger.Entry, error] {
-			return line.read(line.byTarget(from), from, l.EntriesFromTarget)
+		read: func(c *cursor, offset int64) (err error) {
+			i := c.line.byTarget(offset)
+			c.block, err = c.ledger.ReadTarget(c.line[i].ID, offset, c.block)
+			c.block = c.line.clipAll(i, c.block)
+			return err
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Target },
 	}
+}
+
+// open begins anew, in a book of a lineage, with the memory of what was read
+// before.
+func (c *cursor) open(l *ledger.Ledger, line lineage, b book) {
+	*c = cursor{book: b, ledger: l, line: line, block: c.block[:0]}
 }
 
 // entry returns the entry that holds an offset, which must be in the book. It
@@ -67,14 +81,15 @@ func (c *cursor) entry(offset int64) (*ledger.Entry, error) {
 	}
 	// A single question, which may have a neighbour, is answered by a search.
 	if c.near > 1 {
-		if err := c.readBlock(offset, min(firstBlock<<min(c.near-2, 16), lastBlock)); err != nil {
+		c.at = 0
+		if err := c.read(c, offset); err != nil {
 			return nil, err
 		}
 		if e := c.inBlock(offset); e != nil {
 			return e, nil
 		}
 	}
-	e, err := c.find(offset)
+	e, err := c.find(c, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -105,18 +120,4 @@ func (c *cursor) isNear(offset int64) bool {
 	}
 	last := c.span(&c.block[len(c.block)-1])
 	return offset >= last.End && (offset-last.End)/nearEntries < max(last.Len(), 1)
-}
-
-// readBlock replaces the block by up to n entries from offset on.
-func (c *cursor) readBlock(offset int64, n int) error {
-	c.block, c.at = c.block[:0], 0
-	for e, err := range c.read(offset) {
-		if err != nil {
-			return err
-		}
-		if c.block = append(c.block, e); len(c.block) == n {
-			break
-		}
-	}
-	return nil
 }

@@ -32,5 +32,5 @@
 // else here needs no cluster.
 //
 // The package also reads and writes offsets in the form of Kafka's consumer
-// groups tool: see [ResetPlan].
+// groups tool: see [ResetPlan], and [Sheet] for millions of them.
 package translate

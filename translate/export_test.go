@@ -7,13 +7,13 @@ func InOrder(b Books, offsets []int64, reverse bool) ([]Result, error) {
 	if reverse {
 		d = backwards()
 	}
-	s, _, err := open(b)
-	if err != nil {
+	var s reading
+	if _, err := s.open(b); err != nil {
 		return nil, err
 	}
 	results := make([]Result, len(offsets))
 	for i, offset := range offsets {
-		if err := s.answer([]question{{offset, i}}, d, results); err != nil {
+		if err := s.answer([]question{{offset, i}}, d, func(i int, r Result) { results[i] = r }); err != nil {
 			return nil, err
 		}
 	}

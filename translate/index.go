@@ -47,7 +47,7 @@ type Answer struct {
 
 	Result
 
-	targetEnd int64 // end of the target book, at the answer or later
+	TargetEnd int64 // end of the target book, at the answer or later; 0 without a book
 }
 
 // An Index finds books by the names of topic-partitions, as the ledger has them
@@ -113,43 +113,65 @@ func (x *Index) Reverse(ctx context.Context, queries []Query) ([]Answer, error) 
 }
 
 func (x *Index) answer(ctx context.Context, queries []Query, pairs map[partition]ledger.Pair, d direction) ([]Answer, error) {
-	byPartition := make(map[partition][]int)
-	var order []partition // in which they are first asked for, so that an error repeats
-	for i, q := range queries {
-		key := partition{q.Topic, q.Partition}
-		if q.Offset < 0 {
-			return nil, negative(key.String(), q.Offset)
-		}
-		if _, ok := byPartition[key]; !ok {
-			order = append(order, key)
-		}
-		byPartition[key] = append(byPartition[key], i)
+	var s Sheet
+	for _, q := range queries {
+		s.add(nil, []byte(q.Topic), q.Partition, q.Offset)
+	}
+	if err := x.answerSheet(ctx, &s, pairs, d); err != nil {
+		return nil, err
 	}
 	answers := make([]Answer, len(queries))
-	for _, key := range order {
-		if err := x.answerPartition(ctx, queries, byPartition[key], answers, pairs[key], d); err != nil {
-			return nil, err
-		}
+	for i := range answers {
+		answers[i] = s.Answer(i)
 	}
 	return answers, nil
 }
 
-// answerPartition answers the queries with the given indexes, which are all for
-// one partition, from the books of pair; the zero pair if there are none.
-func (x *Index) answerPartition(ctx context.Context, queries []Query, indexes []int, answers []Answer, pair ledger.Pair, d direction) error {
-	offsets := make([]int64, len(indexes))
-	for i, index := range indexes {
-		offsets[i] = queries[index].Offset
+// Translate answers the rows of a sheet, in reverse those about offsets of the
+// target. Errors are those of [Index.Forward].
+func (s *Sheet) Translate(ctx context.Context, x *Index, reverse bool) error {
+	if reverse {
+		return x.answerSheet(ctx, s, x.targets, backwards())
 	}
-	results, err := all(ctx, Books{x.ledger, pair.ID}, offsets, d)
-	if err != nil {
-		return err
+	return x.answerSheet(ctx, s, x.sources, forwards())
+}
+
+// answerSheet answers the rows place by place, in the order in which these are
+// first asked for, so that an error repeats.
+func (x *Index) answerSheet(ctx context.Context, s *Sheet, pairs map[partition]ledger.Pair, d direction) error {
+	for i := range s.len {
+		if offset := s.row(i).offset; offset < 0 {
+			row := s.Row(i)
+			return negative(partition{row.Topic, row.Partition}.String(), offset)
+		}
 	}
-	for i, index := range indexes {
-		answers[index] = Answer{Pair: pair, Result: results[i], targetEnd: x.ledger.Committed(pair.ID).Target}
-		if pair.ID == 0 {
-			answers[index].Detail = fmt.Sprintf("the ledger has no book with this %s partition", d.from)
+	s.reverse = d.from == "target"
+	order := s.byPlace()
+	var books reading
+	var questions []question
+	for i := range s.places {
+		place := &s.places[i]
+		key := partition{s.topics.texts[place.topic], place.partition}
+		questions = questions[:0]
+		for _, row := range order.of(i) {
+			questions = append(questions, question{s.row(int(row)).offset, int(row)})
+		}
+		place.pair = pairs[key]
+		if err := books.answerAll(ctx, Books{x.ledger, place.pair.ID}, questions, d, s.take); err != nil {
+			return err
+		}
+		place.targetEnd = x.ledger.Committed(place.pair.ID).Target
+		if place.pair.ID == 0 {
+			s.noBook(order.of(i), d)
 		}
 	}
 	return nil
+}
+
+// noBook says of rows that there is no book to answer them.
+func (s *Sheet) noBook(rows []int32, d direction) {
+	detail := s.detail(fmt.Sprintf("the ledger has no book with this %s partition", d.from))
+	for _, row := range rows {
+		s.row(int(row)).detail = detail
+	}
 }

@@ -1,10 +1,6 @@
 package translate
 
-import (
-	"iter"
-
-	"apograph/ledger"
-)
+import "apograph/ledger"
 
 // A lineage is the generations whose books are one list together, the oldest
 // first: each but the last was cut off where the next one goes on, on both sides.
@@ -68,31 +64,28 @@ func (line lineage) clip(i int, e *ledger.Entry) bool {
 	return line[i].Closed.Cut.Clip(e)
 }
 
-// find returns the entry of the i-th generation that find returns.
-func (line lineage) find(i int, offset int64, find func(ledger.PairID, int64) (ledger.Entry, error)) (ledger.Entry, error) {
-	e, err := find(line[i].ID, offset)
+// clipped returns an entry of the i-th generation that was found, without what
+// lies behind its cut.
+func (line lineage) clipped(i int, e ledger.Entry, err error) (ledger.Entry, error) {
 	if err == nil {
 		line.clip(i, &e)
 	}
 	return e, err
 }
 
-// read returns the entries of all generations from the i-th on, of that one from
-// an offset on.
-func (line lineage) read(
-	i int, from int64, read func(ledger.PairID, int64) iter.Seq2[ledger.Entry, error],
-) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for ; i < len(line); i++ {
-			for e, err := range read(line[i].ID, from) {
-				if err == nil && !line.clip(i, &e) {
-					continue
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
-			from = 0
+// clipAll returns what of consecutive entries of the i-th generation counts, in
+// their memory.
+func (line lineage) clipAll(i int, entries []ledger.Entry) []ledger.Entry {
+	if i == 0 && len(line) == 1 {
+		return entries
+	}
+	kept := 0
+	for j := range entries {
+		if line.clip(i, &entries[j]) {
+			// Swapped, so that each keeps gaps of its own.
+			entries[kept], entries[j] = entries[j], entries[kept]
+			kept++
 		}
 	}
+	return entries[:kept]
 }

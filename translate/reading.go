@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	"apograph/ledger"
 )
@@ -14,9 +15,9 @@ type reading struct {
 	line lineage
 	end  ledger.Position // of both books; later commits change nothing before it
 
-	source *cursor // on the entry of the offset that is asked for
-	ahead  *cursor // on the entries behind it
-	target *cursor
+	source cursor // on the entry of the offset that is asked for
+	ahead  cursor // on the entries behind it
+	target cursor
 
 	// What the last searches found, as neighbours ask for the same again.
 	copied copiedSearch
@@ -31,28 +32,26 @@ type copiedSearch struct {
 	done  bool // a search has been made
 }
 
-// open returns a reading, or nil and the reason why offsets of the pair have no
-// translation.
-func open(b Books) (s *reading, why string, err error) {
+// open begins a reading, or returns the reason why offsets of the pair have no
+// translation. It may be called again, for another pair.
+func (s *reading) open(b Books) (why string, err error) {
 	pair, ok := b.Ledger.Pair(b.Pair)
 	switch {
 	case !ok:
-		return nil, "the ledger has no such pair", nil
+		return "the ledger has no such pair", nil
 	case pair.Closed != nil:
-		return nil, closedDetail(&pair), nil
+		return closedDetail(&pair), nil
 	}
 	line, err := lineageOf(b.Ledger, pair)
 	if err != nil {
-		return nil, "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
+		return "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
 	}
-	return &reading{
-		pair:   pair,
-		line:   line,
-		end:    b.Ledger.Committed(b.Pair),
-		source: sourceCursor(b.Ledger, line),
-		ahead:  sourceCursor(b.Ledger, line),
-		target: targetCursor(b.Ledger, line),
-	}, "", nil
+	s.pair, s.line, s.end = pair, line, b.Ledger.Committed(b.Pair)
+	s.source.open(b.Ledger, line, sourceBook())
+	s.ahead.open(b.Ledger, line, sourceBook())
+	s.target.open(b.Ledger, line, targetBook())
+	s.copied, s.bad = copiedSearch{}, ledger.Range{}
+	return "", nil
 }
 
 func closedDetail(pair *ledger.Pair) string {
@@ -192,6 +191,7 @@ func (s *reading) copiedFrom(target int64) (*ledger.Entry, bool, error) {
 		if e.Tile == ledger.Copied {
 			if e.Target.Start > target {
 				*c = copiedSearch{from: target, found: true, entry: *e, done: true}
+				c.entry.Gaps = slices.Clone(e.Gaps) // the cursor uses its own again
 			}
 			return e, true, nil
 		}

@@ -13,6 +13,9 @@ import (
 // name, which the protocol bounds at 32767 bytes each, with room for quotes.
 const maxPlanLine = 256 << 10
 
+// planBuffer is how much of a plan is read at once.
+const planBuffer = 64 << 10
+
 const byteOrderMark = "\ufeff"
 
 // ReadResetPlan reads a plan in the form of Kafka's tool, whose first line says
@@ -27,35 +30,101 @@ const byteOrderMark = "\ufeff"
 // Empty lines may stand at the end only, where --export leaves one. The error
 // is a [*PlanError], or that of r.
 func ReadResetPlan(r io.Reader) (ResetPlan, error) {
+	sheet, err := ReadSheet(r)
+	if sheet == nil {
+		return ResetPlan{}, err
+	}
+	return sheet.Plan(), err
+}
+
+// ReadSheet is [ReadResetPlan] into a sheet, which is nil after an error.
+func ReadSheet(r io.Reader) (*Sheet, error) {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxPlanLine)
+	lines.Buffer(make([]byte, planBuffer), maxPlanLine)
 	lines.Split(splitLines)
-	var plan ResetPlan
+	var s Sheet
 	empty := 0 // lines since the last row
 	number := 0
 	for lines.Scan() {
 		number++
-		line := lines.Text()
-		if strings.Trim(line, "\r") == "" {
+		line := lines.Bytes()
+		if isEmptyLine(line) {
 			empty++
 			continue
 		}
 		if empty > 0 {
-			return ResetPlan{}, planErrorf(number-empty, "is empty, and lines follow")
+			return nil, planErrorf(number-empty, "is empty, and lines follow")
 		}
-		if err := plan.add(number, line); err != nil {
-			return ResetPlan{}, err
+		if s.addPlain(line) {
+			continue
+		}
+		if err := s.addLine(number, string(line)); err != nil {
+			return nil, err
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return ResetPlan{}, planErrorf(number+1, "is longer than %d bytes", maxPlanLine)
+		return nil, planErrorf(number+1, "is longer than %d bytes", maxPlanLine)
 	case err != nil:
-		return ResetPlan{}, fmt.Errorf("read reset plan: %w", err)
-	case len(plan.Rows) == 0:
-		return ResetPlan{}, planErrorf(1, "there are no offsets")
+		return nil, fmt.Errorf("read reset plan: %w", err)
+	case s.len == 0:
+		return nil, planErrorf(1, "there are no offsets")
 	}
-	return plan, plan.Validate()
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+func isEmptyLine(line []byte) bool {
+	return len(line) == 0 || line[0] == '\r' && len(bytes.Trim(line, "\r")) == 0
+}
+
+// addPlain adds the row in a line that is written as nearly all are: the columns
+// of a row before it, without quotes, and numbers of nothing but some digits. It
+// returns false for any other, which [Sheet.addLine] reads to the same effect.
+func (s *Sheet) addPlain(line []byte) bool {
+	if s.len == 0 || bytes.IndexByte(line, '"') >= 0 || bytes.IndexByte(line, '\r') >= 0 {
+		return false
+	}
+	var group []byte
+	rest := line
+	if s.Grouped {
+		end := bytes.IndexByte(rest, ',')
+		if end < 0 {
+			return false
+		}
+		group, rest = rest[:end], rest[end+1:]
+	}
+	end := bytes.IndexByte(rest, ',')
+	if end < 0 {
+		return false
+	}
+	topic, rest := rest[:end], rest[end+1:]
+	partition, rest, ok := cutDigits(rest, 9)
+	if !ok || len(rest) == 0 || rest[0] != ',' {
+		return false
+	}
+	offset, rest, ok := cutDigits(rest[1:], 18)
+	if !ok || len(rest) > 0 || s.len == maxSheetRows {
+		return false
+	}
+	s.add(group, topic, int32(partition), offset)
+	return true
+}
+
+// cutDigits returns the number that a text starts with, and the rest; false if
+// it has no digit or more than most.
+func cutDigits(text []byte, most int) (n int64, rest []byte, ok bool) {
+	i := 0
+	for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+		if i == most {
+			return 0, nil, false
+		}
+		n = n*10 + int64(text[i]-'0')
+		i++
+	}
+	return n, text[i:], i > 0
 }
 
 // splitLines is bufio.ScanLines, but leaves the carriage returns to the parser.
@@ -69,8 +138,8 @@ func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// add adds the row in a line.
-func (p *ResetPlan) add(number int, line string) error {
+// addLine adds the row in a line.
+func (s *Sheet) addLine(number int, line string) error {
 	if number == 1 && strings.HasPrefix(line, byteOrderMark) {
 		// It would become part of the first name.
 		return planErrorf(number, "starts with a byte order mark")
@@ -79,11 +148,11 @@ func (p *ResetPlan) add(number int, line string) error {
 	if fault != "" {
 		return planErrorf(number, "%s", fault)
 	}
-	if len(p.Rows) == 0 {
-		p.Grouped = isGrouped(fields)
+	if s.len == 0 {
+		s.Grouped = isGrouped(fields)
 	}
 	want := "topic,partition,offset"
-	if p.Grouped {
+	if s.Grouped {
 		want = "group," + want
 	}
 	columns := strings.Count(want, ",") + 1
@@ -94,11 +163,14 @@ func (p *ResetPlan) add(number int, line string) error {
 	if len(fields) != columns {
 		return planErrorf(number, "has %d columns where %s is expected", len(fields), want)
 	}
-	row, fault := p.row(fields)
+	row, fault := readRow(fields, s.Grouped)
 	if fault != "" {
 		return planErrorf(number, "%s", fault)
 	}
-	p.Rows = append(p.Rows, row)
+	if s.len == maxSheetRows {
+		return planErrorf(number, "is one too many: there are more than %d", maxSheetRows)
+	}
+	s.Add(row)
 	return nil
 }
 
@@ -109,8 +181,7 @@ func isGrouped(fields []string) bool {
 	if len(fields) < 4 {
 		return false
 	}
-	plain := ResetPlan{}
-	_, fault := plain.row(fields)
+	_, fault := readRow(fields, false)
 	return len(fields) > 4 || fields[3] != "" || fault != ""
 }
 

@@ -49,23 +49,7 @@ func planErrorf(line int, format string, args ...any) *PlanError {
 // has for the same group and partition. Of such two Kafka's tool takes the last
 // one; which was meant is not known.
 func (p *ResetPlan) Validate() error {
-	seen := make(map[PlanRow]int, len(p.Rows)) // with Offset 0
-	for i, row := range p.Rows {
-		if fault := row.fault(); fault != "" {
-			return planErrorf(i+1, "%s", fault)
-		}
-		key := row
-		key.Offset = 0
-		first, ok := seen[key]
-		if !ok {
-			seen[key] = i
-			continue
-		}
-		if other := p.Rows[first].Offset; other != row.Offset {
-			return planErrorf(i+1, "offset %d for %s-%d, but line %d has %d", row.Offset, row.Topic, row.Partition, first+1, other)
-		}
-	}
-	return nil
+	return NewSheet(p).Validate()
 }
 
 func (r *PlanRow) fault() string {
@@ -122,9 +106,9 @@ func parseNumber(what, field string, limit int64) (int64, string) {
 // isBlank reports whether Java's String.trim removes r.
 func isBlank(r rune) bool { return r <= ' ' }
 
-// row returns the row that the fields of one line hold.
-func (p *ResetPlan) row(fields []string) (row PlanRow, fault string) {
-	if p.Grouped {
+// readRow returns the row that the fields of one line hold.
+func readRow(fields []string, grouped bool) (row PlanRow, fault string) {
+	if grouped {
 		row.Group, fields = fields[0], fields[1:]
 	}
 	partition, fault := parseNumber("partition", fields[1], math.MaxInt32)

@@ -93,14 +93,15 @@ func one(b Books, offset int64, d direction) (Result, error) {
 	if offset < 0 {
 		return Result{}, negative(b.String(), offset)
 	}
-	s, why, err := open(b)
+	var s reading
+	why, err := s.open(b)
 	if err != nil {
 		return Result{}, err
 	}
-	if s == nil {
+	if why != "" {
 		return d.unknown(offset, why), nil
 	}
-	r, err := d.translate(s, offset)
+	r, err := d.translate(&s, offset)
 	if err != nil {
 		return Result{}, s.located(d, offset, err)
 	}

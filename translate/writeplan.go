@@ -1,9 +1,7 @@
 package translate
 
 import (
-	"bufio"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 )
@@ -13,22 +11,7 @@ import (
 // written, nor are groups with a newline in their name, which the tool exports
 // but cannot read. The error is a [*PlanError], or that of w.
 func (p *ResetPlan) WriteCSV(w io.Writer) error {
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	buffer := bufio.NewWriter(w)
-	for i, row := range p.Rows {
-		if p.Grouped {
-			if strings.ContainsRune(row.Group, '\n') {
-				return planErrorf(i+1, "group %q has a newline, which Kafka's tool cannot read", row.Group)
-			}
-			buffer.WriteString(quoteField(row.Group) + ",")
-		}
-		buffer.WriteString(quoteField(row.Topic) + ",")
-		buffer.WriteString(strconv.FormatInt(int64(row.Partition), 10) + ",")
-		buffer.WriteString(strconv.FormatInt(row.Offset, 10) + "\n")
-	}
-	return buffer.Flush()
+	return NewSheet(p).WriteCSV(w)
 }
 
 // maxUnquoted is the length, in UTF-16 code units, up to which jackson's

@@ -38,6 +38,7 @@ type comparer struct {
 
 	units []*unit // loaded and not yet judged, in order
 	seen  []item  // read from the target and not yet accounted for, in order
+	room  []item  // what seen is a part of
 	shift int64   // by which the target's records stand above their booked offsets
 
 	upcoming []item // records of the source behind the books, not yet accounted for
@@ -139,9 +140,24 @@ func (c *comparer) settle() {
 func (c *comparer) fill(n int) {
 	log := c.target.log
 	for len(c.seen) < n && log.peek() != nil {
+		c.makeRoom(len(log.items))
 		c.seen = append(c.seen, log.items...)
 		log.items = nil
 	}
+}
+
+// makeRoom makes room for n more items behind those that are seen. No window has
+// them at that time.
+func (c *comparer) makeRoom(n int) {
+	n += len(c.seen)
+	if n <= cap(c.seen) {
+		return
+	}
+	if n > cap(c.room) {
+		c.room = make([]item, 0, 2*n)
+	}
+	c.room = append(c.room[:0], c.seen...)
+	c.seen = c.room
 }
 
 // inPlace decides the rest of a unit by what stands in the places of its slots,

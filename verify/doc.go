@@ -88,7 +88,10 @@
 // # Memory
 //
 // Each of [Config.Parallel] workers reads one partition at a time, both sides as
-// streams with bounded buffers, or several that are small. Nothing grows with the
+// streams with bounded buffers, or several that are small. What is fetched is as
+// much as decodes into some 48 MiB for all of them together, or a batch each if
+// that is more, and records are decoded into memory that is used again once they
+// are reduced to hashes. Nothing grows with the
 // length of a partition or with the distance between the two sides, but a list of
 // its blocks and proofs: about a hundred bytes for 16 MiB of it.
 package verify

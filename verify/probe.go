@@ -30,10 +30,12 @@ const emptyAnswers = 3
 // probe looks for the first record in [position, to) that a consumer gets; more
 // is false if there is none. It asks for one partition in one request, and lets
 // kgo's decoder say where the next fetch begins, which a consumer does not
-// tell. Hollow is that answers with nothing can mean that there is nothing.
+// tell. It begins with little, since the first record is all that is looked for.
+// Hollow is that answers with nothing can mean that there is nothing.
 func (r *logReader) probe(ctx context.Context, e extent, hollow bool, position int64) (next int64, more bool, err error) {
-	for empty := 0; position < e.to; {
-		answer, err := r.fetchOnce(ctx, e, position)
+	bytes := int32(leastFetchBytes)
+	for empty := 0; position < e.to; bytes = min(2*bytes, r.fetchBytes) {
+		answer, err := r.fetchOnce(ctx, e, position, bytes)
 		if err != nil {
 			return position, false, err
 		}
@@ -96,7 +98,7 @@ func (r *logReader) lookInto(ctx context.Context, e extent, offset int64) (g gap
 	var answer *kmsg.FetchResponseTopicPartition
 	for attempt := 0; attempt < tries && !ok; attempt++ {
 		var err error
-		answer, err = r.fetchOnce(ctx, e, offset)
+		answer, err = r.fetchOnce(ctx, e, offset, leastFetchBytes)
 		ok = err == nil && answer.ErrorCode == 0 && len(answer.RecordBatches) >= 17
 	}
 	if !ok {
@@ -138,7 +140,7 @@ func firstBatch(raw []byte) (batch []byte, last int64) {
 }
 
 // fetchOnce fetches a partition from its leader, outside any session.
-func (r *logReader) fetchOnce(ctx context.Context, e extent, position int64) (*kmsg.FetchResponseTopicPartition, error) {
+func (r *logReader) fetchOnce(ctx context.Context, e extent, position int64, bytes int32) (*kmsg.FetchResponseTopicPartition, error) {
 	leader, _, err := r.client.PartitionLeader(e.topic, e.partition)
 	if err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func (r *logReader) fetchOnce(ctx context.Context, e extent, position int64) (*k
 	if leader < 0 {
 		return nil, kerr.LeaderNotAvailable
 	}
-	answer, err := r.client.Broker(int(leader)).Request(ctx, fetchRequest(e, position, r.level, r.fetchBytes))
+	answer, err := r.client.Broker(int(leader)).Request(ctx, fetchRequest(e, position, r.level, bytes))
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,11 @@ type chunk struct {
 // one goroutine; another one reads ahead of it.
 type stream struct {
 	chunks   <-chan chunk
-	items    []item // taken from the channel and not yet used
-	position int64  // everything below has been handed over, or is not there
-	start    int64  // log start offset as last seen: what is not there below it was deleted
+	items    []item        // taken from the channel and not yet used
+	taken    []item        // the chunk that items is the rest of
+	used     chan<- []item // takes back what is used up; nil: it does not
+	position int64         // everything below has been handed over, or is not there
+	start    int64         // log start offset as last seen: what is not there below it was deleted
 	ended    bool
 	failure  error // why it ended too early; nil if it did not. Valid once ended
 
@@ -52,12 +54,25 @@ func (s *stream) more() bool {
 		return false
 	}
 	if len(s.items) == 0 {
-		s.items = c.items
+		s.giveBack()
+		s.items, s.taken = c.items, c.items
 	} else {
-		s.items = append(s.items, c.items...)
+		s.items, s.taken = append(s.items, c.items...), nil
 	}
 	s.position, s.start = c.next, max(s.start, c.start)
 	return true
+}
+
+// giveBack lets the reader write another chunk where the last one was, of which
+// all items are used. Nobody keeps what peek returns for longer than that.
+func (s *stream) giveBack() {
+	if cap(s.taken) > 0 {
+		select {
+		case s.used <- s.taken[:0]: // never, where used is nil
+		default:
+		}
+	}
+	s.taken = nil
 }
 
 // broken returns why the stream ended before its end, nil if it has not, or is

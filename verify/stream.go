@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -31,6 +32,10 @@ const (
 	// has come to an end that lies behind removed or aborted records.
 	quiet = 300 * time.Millisecond
 
+	// ahead is how many fetches one side of a partition may be ahead of the other,
+	// each reduced to its items.
+	ahead = 2
+
 	// decompressedBytes bounds one decompressed batch.
 	decompressedBytes = 256 << 20
 )
@@ -42,12 +47,15 @@ type logReader struct {
 	level        kgo.IsolationLevel
 	meter        *meter
 	pace         *pace.Limiter
-	fetchBytes   int32
+	fetchBytes   int32            // that a fetch asks for
+	dilation     *dilation        // nil: it stays what it is
+	share        int32            // of memory, for what one fetch is decoded into
 	decompressor kgo.Decompressor // for what is fetched beside the consumer
 	now          func() time.Time // for how long nothing has come, whatever the clock of the report
 }
 
 func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
+	d := &dilation{buffers: &r.buffers}
 	client, err := s.cluster.Client(
 		kgo.FetchIsolationLevel(level),
 		kgo.KeepControlRecords(),
@@ -56,6 +64,8 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 		kgo.FetchMaxBytes(r.fetchBytes()),
 		kgo.FetchMaxPartitionBytes(r.fetchBytes()),
 		kgo.MaxDecompressBatchBytes(decompressedBytes),
+		kgo.WithPools(d, &r.buffers),
+		kgo.WithHooks(d),
 		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RetryTimeout(s.patience),
 		kgo.DisableClientMetrics(),
@@ -63,7 +73,33 @@ func (r *run) reader(s *site, level kgo.IsolationLevel) (*logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(), decompressor: kgo.DefaultDecompressor(), now: time.Now}, nil
+	reader := &logReader{
+		site: s, client: client, level: level, meter: &r.meter, pace: r.pace, fetchBytes: r.fetchBytes(),
+		decompressor: kgo.DefaultDecompressor(), now: time.Now,
+	}
+	if r.config.BytesPerSecond == 0 && r.config.Sample == (Slice{}) {
+		reader.dilation, reader.share = d, r.share()
+	}
+	return reader, nil
+}
+
+// share returns how much memory what one fetch is decoded into may take up. A
+// consumer holds two.
+func (r *run) share() int32 {
+	consumers := 2 * min(r.config.Parallel, max(len(r.jobs), 1))
+	return int32(inMemory / (2 * consumers))
+}
+
+// adapt makes fetches as large as memory allows, by what the last ones were
+// decoded into: each one costs the broker about as much, whatever its size.
+func (r *logReader) adapt() {
+	if r.dilation == nil {
+		return
+	}
+	if n := r.dilation.fetchBytes(r.share, maxFetchBytes); n > r.fetchBytes*5/4 || n < r.fetchBytes*4/5 {
+		r.fetchBytes = n
+		r.client.UpdateFetchMaxBytes(n, n)
+	}
 }
 
 // fetchBytes returns what one fetch asks for. Each consumer fetches once ahead:
@@ -118,15 +154,16 @@ func (r *logReader) read(ctx context.Context, portions ...portion) *round {
 		cancel: cancel, done: make(chan struct{}),
 	}
 	for _, o := range portions {
-		room := int64(1)
+		room := int64(ahead)
 		if len(portions) > 1 {
 			room = o.len() + 2
 		}
 		chunks := make(chan chunk, room)
-		s := &stream{chunks: chunks, position: o.from}
+		used := make(chan []item, ahead)
+		s := &stream{chunks: chunks, position: o.from, used: used}
 		s.lookInto = func(offset int64) (gap, bool) { return r.lookInto(ctx, o.extent, offset) }
 		d.streams = append(d.streams, s)
-		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: r.now(), chunks: chunks, stream: s})
+		d.all = append(d.all, &reading{round: d, portion: o, position: o.from, heard: r.now(), chunks: chunks, used: used, stream: s})
 	}
 	go func() {
 		defer close(d.done)
@@ -185,6 +222,7 @@ func (d *round) poll(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, quiet)
 	fetches := d.reader.client.PollFetches(waiting)
 	cancel()
+	d.reader.adapt()
 	for _, f := range fetches {
 		for _, t := range f.Topics {
 			for i := range t.Partitions {
@@ -241,6 +279,7 @@ type reading struct {
 	heard    time.Time
 	progress time.Time // zero: none yet
 	chunks   chan<- chunk
+	used     <-chan []item // to write to again
 	stream   *stream
 	ended    bool
 }
@@ -286,7 +325,7 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 	if len(p.Records) == 0 {
 		return nil
 	}
-	items := make([]item, 0, len(p.Records))
+	items := r.items(len(p.Records))
 	before, bytes := r.position, 0
 	var full error
 	for _, record := range p.Records {
@@ -304,6 +343,7 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 		items = append(items, r.hasher.item(record))
 		bytes += len(r.hasher.buffer)
 		r.position = record.Offset + 1
+		record.Recycle() // nothing of it is used from here on
 	}
 	if r.position == before {
 		return full // a chunk for each step forward and no more: there is room for those
@@ -315,6 +355,16 @@ func (r *reading) deliver(ctx context.Context, p *kgo.FetchPartition) error {
 		return err
 	}
 	return firstError(r.hand(ctx, before, items), full)
+}
+
+// items returns an empty slice with room for n items.
+func (r *reading) items(n int) []item {
+	select {
+	case items := <-r.used:
+		return slices.Grow(items, n)
+	default:
+		return make([]item, 0, n)
+	}
 }
 
 // wait waits until n bytes may have been read. That time counts for no
@@ -337,14 +387,16 @@ func (d *round) wait(ctx context.Context, n int64) error {
 
 // hand passes on what has become known since a position.
 func (r *reading) hand(ctx context.Context, before int64, items []item) error {
-	r.failures, r.progress = 0, r.round.reader.now()
 	r.round.reader.meter.offsets.Add(r.position - before)
 	select {
 	case r.chunks <- chunk{items: items, next: r.position, start: r.start}:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	// While the other side was waited for, nobody asked the consumer for more.
+	r.failures, r.progress = 0, r.round.reader.now()
+	r.heard = r.progress
+	return nil
 }
 
 // skip says that nothing stands between the position and an offset.

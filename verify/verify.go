@@ -26,6 +26,7 @@ type run struct {
 	seenAt  time.Time // when the ends of the source were seen; zero: they were not
 	meter   meter
 	pace    *pace.Limiter
+	buffers buffers
 	proven  *proven // nil: nothing is kept
 
 	live  bool                     // a copier is at work

@@ -116,31 +116,48 @@ func readStatus(ctx context.Context, path string) (flowStatus, error) {
 // for more, a copy of the books is the better source.
 const maxAskedOffsets = 20_000
 
-// translateOffsets translates offsets by the ledger at path, in order.
-func translateOffsets(ctx context.Context, path string, queries []translate.Query, reverse bool) (ledgerRef, []translate.Answer, error) {
-	answer, err := askFirst(ctx, path, query[translateResponse]{
-		holder: func(h *holder) (answer translateResponse, err error) {
-			if len(queries) > maxAskedOffsets {
-				return translateIn(ctx, path, func() (*ledger.Ledger, error) { return copyFromHolder(ctx, h) }, queries, reverse)
+// translateSheet answers the rows of a sheet by the ledger at path.
+func translateSheet(ctx context.Context, path string, sheet *translate.Sheet, reverse bool) (ledgerRef, error) {
+	return askFirst(ctx, path, query[ledgerRef]{
+		holder: func(h *holder) (ledgerRef, error) {
+			if sheet.Len() <= maxAskedOffsets {
+				return askHolder(ctx, path, h, sheet, reverse)
 			}
-			err = h.post(ctx, pathTranslate, translateRequest{queries, reverse}, &answer)
-			answer.Ledger.Path = path
-			return answer, err
+			return translateIn(ctx, path, func() (*ledger.Ledger, error) { return copyFromHolder(ctx, h) }, sheet, reverse)
 		},
-		file: func() (translateResponse, error) {
-			return translateIn(ctx, path, func() (*ledger.Ledger, error) { return openLedger(path) }, queries, reverse)
+		file: func() (ledgerRef, error) {
+			return translateIn(ctx, path, func() (*ledger.Ledger, error) { return openLedger(path) }, sheet, reverse)
 		},
 	})
-	return answer.Ledger, answer.Answers, err
 }
 
-func translateIn(ctx context.Context, path string, open func() (*ledger.Ledger, error), queries []translate.Query, reverse bool) (translateResponse, error) {
+// askHolder has the process that holds a ledger answer the rows of a sheet.
+func askHolder(ctx context.Context, path string, h *holder, sheet *translate.Sheet, reverse bool) (ledgerRef, error) {
+	queries := make([]translate.Query, sheet.Len())
+	for i := range queries {
+		queries[i] = sheet.Row(i).Query
+	}
+	var answer translateResponse
+	if err := h.post(ctx, pathTranslate, translateRequest{queries, reverse}, &answer); err != nil {
+		return ledgerRef{}, err
+	}
+	if len(answer.Answers) != len(queries) {
+		return ledgerRef{}, h.known(fmt.Errorf("its answer has %d rows, not %d", len(answer.Answers), len(queries)))
+	}
+	for i := range answer.Answers {
+		sheet.SetAnswer(i, &answer.Answers[i], reverse)
+	}
+	answer.Ledger.Path = path
+	return answer.Ledger, nil
+}
+
+func translateIn(ctx context.Context, path string, open func() (*ledger.Ledger, error), sheet *translate.Sheet, reverse bool) (ledgerRef, error) {
 	l, err := open()
 	if err != nil {
-		return translateResponse{}, err
+		return ledgerRef{}, err
 	}
-	answers, err := translateAll(ctx, l, queries, reverse)
-	return translateResponse{ledgerRefOf(path, l), answers}, errors.Join(err, l.Close())
+	err = sheet.Translate(ctx, translate.NewIndex(l), reverse)
+	return ledgerRefOf(path, l), errors.Join(err, l.Close())
 }
 
 // freshLedger opens a private copy of the ledger at path as its last commit

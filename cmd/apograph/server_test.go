@@ -494,21 +494,21 @@ func TestManyOffsets(t *testing.T) {
 	limits := defaultServerLimits()
 	limits.requestBytes = 20_000
 	c := newServerCase(t, limits)
-	queries := make([]translate.Query, maxAskedOffsets+1)
-	for i := range queries {
-		queries[i] = translate.Query{Topic: "topic-0000", Offset: int64(i % 300)}
+	ask := func(offsets int) *translate.Sheet {
+		var sheet translate.Sheet
+		for i := range offsets {
+			sheet.Add(translate.PlanRow{Query: translate.Query{Topic: "topic-0000", Offset: int64(i % 300)}})
+		}
+		from, err := translateSheet(t.Context(), c.ledger.Path(), &sheet, false)
+		if err != nil || from.Path != c.ledger.Path() || from.LedgerID != c.ledger.Identity().LedgerID {
+			t.Fatalf("%+v %v", from, err)
+		}
+		return &sheet
 	}
-	from, many, err := translateOffsets(t.Context(), c.ledger.Path(), queries, false)
-	if err != nil || from.Path != c.ledger.Path() || from.LedgerID != c.ledger.Identity().LedgerID {
-		t.Fatalf("%+v %v", from, err)
-	}
-	_, few, err := translateOffsets(t.Context(), c.ledger.Path(), queries[:300], false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, answer := range many {
-		if answer != few[i%300] {
-			t.Fatalf("answer %d: %+v, want %+v", i, answer, few[i%300])
+	many, few := ask(maxAskedOffsets+1), ask(300)
+	for i := range many.Len() {
+		if got, want := many.Answer(i).Result, few.Answer(i%300).Result; got != want {
+			t.Fatalf("answer %d: %+v, want %+v", i, got, want)
 		}
 	}
 }
@@ -517,13 +517,13 @@ func TestManyOffsets(t *testing.T) {
 // version too, unless both peers still understand each other.
 func TestProtocol(t *testing.T) {
 	answer := translate.Answer{Pair: ledger.Pair{ID: 1, SourceTopic: "s", TargetTopic: "t", Partition: 2, Closed: &ledger.Closing{Reason: "r", AtMillis: 3}}}
-	answer.Status, answer.SourceOffset = translate.Exact, 4
+	answer.Status, answer.SourceOffset, answer.TargetEnd = translate.Exact, 4, 5
 	for want, value := range map[string]any{
 		`{"protocol":1,"version":"v","pid":2,"ledger_id":"l"}`:                peerInfo{1, "v", 2, "l"},
 		`{"code":2,"message":"m","hint":"h"}`:                                 &answerError{exitUsage, "m", "h"},
 		`{"queries":[{"Topic":"t","Partition":1,"Offset":2}],"reverse":true}`: translateRequest{[]translate.Query{{Topic: "t", Partition: 1, Offset: 2}}, true},
-		`{"order":{"SourceTopic":"t","Partition":-1,"Paused":true,"Skip":{"Start":1,"End":2},"AcceptRecreated":false,"AcceptTruncated":false,"Recopy":false,"TolerateForeign":false,"Reason":"r","By":"b","AtMillis":3}}`:                                                                                                                                                                                                                  orderRequest{ledger.Order{SourceTopic: "t", Partition: -1, Paused: true, Skip: ledger.Range{Start: 1, End: 2}, Reason: "r", By: "b", AtMillis: 3}},
-		`{"Pair":{"ID":1,"SourceTopic":"s","SourceTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"TargetTopic":"t","TargetTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"Partition":2,"Generation":0,"ScopeStart":0,"TargetBase":0,"Producer":{"ID":0,"Epoch":0,"Sequence":0,"Appended":0},"OpenedMillis":0,"Closed":{"Reason":"r","AtMillis":3,"Cut":null}},"Status":1,"SourceOffset":4,"TargetOffset":0,"Distance":0,"CopiedTo":0,"Detail":""}`: answer,
+		`{"order":{"SourceTopic":"t","Partition":-1,"Paused":true,"Skip":{"Start":1,"End":2},"AcceptRecreated":false,"AcceptTruncated":false,"Recopy":false,"TolerateForeign":false,"Reason":"r","By":"b","AtMillis":3}}`:                                                                                                                                                                                                                                orderRequest{ledger.Order{SourceTopic: "t", Partition: -1, Paused: true, Skip: ledger.Range{Start: 1, End: 2}, Reason: "r", By: "b", AtMillis: 3}},
+		`{"Pair":{"ID":1,"SourceTopic":"s","SourceTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"TargetTopic":"t","TargetTopicID":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"Partition":2,"Generation":0,"ScopeStart":0,"TargetBase":0,"Producer":{"ID":0,"Epoch":0,"Sequence":0,"Appended":0},"OpenedMillis":0,"Closed":{"Reason":"r","AtMillis":3,"Cut":null}},"Status":1,"SourceOffset":4,"TargetOffset":0,"Distance":0,"CopiedTo":0,"Detail":"","TargetEnd":5}`: answer,
 	} {
 		got, err := json.Marshal(value)
 		if err != nil || string(got) != want {

@@ -219,9 +219,7 @@ func (t *translation) problems() error {
 func (t *translation) verdicts() error {
 	var verdicts []error
 	unproven := slices.ContainsFunc(t.read, func(g readGroup) bool { return g.Err == nil && g.incomplete() })
-	for i := range t.transfers {
-		unproven = unproven || !t.transfers[i].Status.IsExact()
-	}
+	unproven = unproven || !t.isExact()
 	if t.carry.Execute {
 		unproven = unproven || t.count()[groups.DoNothing] > 0
 		if t.refused() {

@@ -12,7 +12,7 @@ import (
 // A translateJob is what one command line asks of `apograph translate`.
 type translateJob struct {
 	path     string // of the ledger
-	plan     translate.ResetPlan
+	plan     *translate.Sheet
 	groups   []string // to be read from a cluster; empty if the plan has the offsets
 	reverse  bool
 	kafkaCSV bool
@@ -46,7 +46,7 @@ func newTranslateJob(inv *invocation) (*translateJob, error) {
 			Execute:        inv.Bool("execute"),
 		},
 	}
-	if plan.Grouped && len(plan.Rows) == 0 {
+	if plan.Grouped && plan.Len() == 0 {
 		j.groups = askedGroups(inv)
 	}
 	if err := j.findClusters(inv); err != nil {
@@ -154,7 +154,7 @@ func (j *translateJob) run(ctx context.Context) (*translation, error) {
 			return nil, err
 		}
 	}
-	answer.fill()
+	answer.fillGroups()
 	return answer, context.Cause(ctx)
 }
 
@@ -186,23 +186,16 @@ func (j *translateJob) openReader(ctx context.Context) (*groups.Cluster, error) 
 // translate translates by the books, before anything else is asked or written.
 // Where groups were read, what is theirs is chosen by a copy of the books.
 func (j *translateJob) translate(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
-	for _, row := range j.plan.Rows {
-		answer.transfers = append(answer.transfers, translate.NewTransfer(row, ""))
-	}
 	if len(read) > 0 {
 		return j.translateGroups(ctx, answer, read)
 	}
-	queries := make([]translate.Query, len(answer.transfers))
-	for i, transfer := range answer.transfers {
-		queries[i] = transfer.Query
-	}
-	from, answers, err := translateOffsets(ctx, j.path, queries, j.reverse)
+	from, err := translateSheet(ctx, j.path, j.plan, j.reverse)
 	if err != nil {
 		return err
 	}
-	answer.Ledger = from
-	for i := range answers {
-		answer.transfers[i].Answer = answers[i]
+	answer.Ledger, answer.sheet = from, j.plan
+	if j.target != nil {
+		answer.toTransfers()
 	}
 	return nil
 }

@@ -10,9 +10,8 @@ import (
 // them, and tells about the others on standard error.
 func (t *translation) writeKafkaCSV(inv *invocation) error {
 	// The tool is called with one --group for a plan without a group column.
-	out := translate.ResetPlan{Grouped: t.grouped && len(askedGroups(inv)) != 1}
-	for i := range t.transfers {
-		from := &t.transfers[i]
+	out := translate.Sheet{Grouped: t.grouped && len(askedGroups(inv)) != 1}
+	for from := range t.rows() {
 		row := translate.PlanRow{Group: from.Group, Query: translate.Query{
 			Topic: from.Pair.TargetTopic, Partition: from.Partition, Offset: from.TargetOffset,
 		}}
@@ -21,7 +20,7 @@ func (t *translation) writeKafkaCSV(inv *invocation) error {
 		}
 		kept := from.Status.IsExact() || inv.Bool("include-inexact") && from.Status != translate.Unknown
 		if kept {
-			out.Rows = append(out.Rows, row)
+			out.Add(row)
 		}
 		if !from.Status.IsExact() {
 			inv.stderr.say(clean(t.inexactLine(from, kept)))
@@ -51,13 +50,13 @@ func (t *translation) inexactLine(from *translate.Transfer, kept bool) string {
 
 // checkTerminal refuses to send a terminal what it might act on: a file for
 // Kafka's tool holds names of groups as they are.
-func (t *translation) checkTerminal(inv *invocation, plan *translate.ResetPlan) error {
+func (t *translation) checkTerminal(inv *invocation, plan *translate.Sheet) error {
 	if !inv.stdout.terminal || !plan.Grouped {
 		return nil
 	}
-	for _, row := range plan.Rows {
-		if printable(row.Group) != row.Group {
-			return fmt.Errorf("group %s has characters that a terminal might act on: write to a file", quoteArg(row.Group))
+	for i := range plan.Len() {
+		if group := plan.Row(i).Group; printable(group) != group {
+			return fmt.Errorf("group %s has characters that a terminal might act on: write to a file", quoteArg(group))
 		}
 	}
 	return nil

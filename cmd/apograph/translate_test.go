@@ -12,6 +12,23 @@ import (
 	"testing"
 )
 
+// A translationRow is a row of the JSON form as the contract has it.
+type translationRow struct {
+	Group           *string `json:"group"`
+	Topic           *string `json:"topic"`
+	TopicID         *string `json:"topic_id"`
+	Partition       int32   `json:"partition"`
+	SourceOffset    *int64  `json:"source_offset"`
+	TargetTopic     *string `json:"target_topic"`
+	TargetOffset    *int64  `json:"target_offset"`
+	Status          string  `json:"status"`
+	Distance        int64   `json:"distance"`
+	CopiedTo        *int64  `json:"copied_to"`
+	TargetCommitted *int64  `json:"target_committed"`
+	Action          string  `json:"action"`
+	Detail          string  `json:"detail"`
+}
+
 // mustTranslate translates the offsets of a file and returns the rows.
 func mustTranslate(t *testing.T, path, offsets string, flags ...string) []translationRow {
 	t.Helper()
@@ -23,6 +40,7 @@ func mustTranslate(t *testing.T, path, offsets string, flags ...string) []transl
 	}
 	var rows []translationRow
 	decoder := json.NewDecoder(&out)
+	decoder.DisallowUnknownFields()
 	for decoder.More() {
 		var row translationRow
 		if err := decoder.Decode(&row); err != nil {
