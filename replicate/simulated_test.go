@@ -24,7 +24,7 @@ func TestPausedPartitionIsForgotten(t *testing.T) {
 	l := live(t, pair, livingConfig(t, pair, "a", "b"))
 	l.at("a", 0, 10)
 	fetches := pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Fetch, Count: -1, Delay: time.Millisecond, When: func(r kmsg.Request) bool {
-		return r.(*kmsg.FetchRequest).MaxWaitMillis == 500
+		return r.(*kmsg.FetchRequest).MaxWaitMillis == 100
 	}})
 	if err := fetches.Wait(t.Context(), 2); err != nil { // it waits at the broker
 		t.Fatal(err)
