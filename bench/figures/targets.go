@@ -50,6 +50,8 @@ func Targets() []Target {
 		atMost("start", start, 1), atMost("start-100m", start, 1),
 		atLeast("translate", rate, 1e6), atMost("translate", p99, 0.1),
 		atLeast("verify-full", speed, 0.8, Reader),
+		atMost("no-ledger-none", cpu, 1.1, Unproven), atMost("no-ledger-snappy", cpu, 1.1, Unproven),
+		atMost("no-ledger-snappy", cpu, 1.1, Decompressed), atMost("no-ledger-lz4", cpu, 1.1, Decompressed),
 	)
 	for _, row := range []string{"rtt-source-1-16k", "rtt-target-1-16k"} {
 		all = append(all, atLeast(row, speed, 1, Copier), atLeast(row, speed, 1, MM2Tuned))

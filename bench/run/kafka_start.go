@@ -45,24 +45,17 @@ func (r *runner) startLarge(ctx context.Context, row row) error {
 		return err
 	}
 	r.stand.Logf("%s: the books of %d records are there after %.0f s", row.Name, manyRecords, first.Whole.Seconds)
-	for repeat := range r.options.repeats {
+	return r.inTurn(ctx, row, row.Candidates, func(_ candidate, repeat int) (figures.Result, error) {
 		topic := fmt.Sprintf("%s-%d", "bench-start", repeat)
 		if _, err := r.fill(ctx, row, topic); err != nil {
-			return err
+			return figures.Result{}, err
 		}
 		source, err := contentOf(ctx, r.stand.source.Server(), topic)
 		if err != nil {
-			return err
+			return figures.Result{}, err
 		}
-		result, err := measure(ctx, startOn(books, topic), r.job(row, topic), total(source))
-		if err != nil {
-			return err
-		}
-		result.Repeat = repeat
-		r.results = append(r.results, result)
-		r.say(&result)
-	}
-	return nil
+		return measure(ctx, startOn(books, topic), r.job(row, topic), total(source))
+	})
 }
 
 // startOn is the product with the ledger of another job, to which it adds a topic.

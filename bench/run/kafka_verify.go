@@ -57,25 +57,13 @@ func (r *runner) verify(ctx context.Context, row row) error {
 	always := func(args []string) func(job) ([]string, error) {
 		return func(job) ([]string, error) { return args, nil }
 	}
-	return r.alternate(ctx, j, all,
-		candidate{name: figures.Apograph, command: always(product)},
-		candidate{name: figures.Reader, command: always(append([]string{self, "reader", "-topic", j.topic}, clusters...))})
-}
-
-// alternate has candidates do what leaves nothing behind, in turn.
-func (r *runner) alternate(ctx context.Context, j job, all content, chosen ...candidate) error {
-	for repeat := range r.options.repeats {
-		for i := range chosen {
-			result, err := measure(ctx, chosen[(i+repeat)%len(chosen)], j, all)
-			if err != nil {
-				return err
-			}
-			result.Repeat = repeat
-			r.results = append(r.results, result)
-			r.say(&result)
-		}
+	commands := map[string]func(job) ([]string, error){
+		figures.Apograph: always(product),
+		figures.Reader:   always(append([]string{self, "reader", "-topic", j.topic}, clusters...)),
 	}
-	return nil
+	return r.inTurn(ctx, row, row.Candidates, func(c candidate, _ int) (figures.Result, error) {
+		return measure(ctx, candidate{name: c.name, command: commands[c.name]}, j, all)
+	})
 }
 
 // translations is how many offsets a file has.
@@ -100,20 +88,15 @@ func (r *runner) translate(ctx context.Context, row row) error {
 	c := candidate{name: figures.Apograph, command: func(job) ([]string, error) {
 		return []string{j.binary, "translate", "--ledger", j.ledger(), "--from-file", path, "-o", "csv"}, nil
 	}}
-	for repeat := range r.options.repeats {
+	return r.inTurn(ctx, row, row.Candidates, func(candidate, int) (figures.Result, error) {
 		result, err := measure(ctx, c, j, all)
 		if err != nil {
-			return err
+			return result, err
 		}
-		result.Repeat = repeat
 		result.OffsetsPerCPU = translations / result.Whole.CPU
-		if result.LatencyP50, result.LatencyP99, err = lookUps(j, offset); err != nil {
-			return err
-		}
-		r.results = append(r.results, result)
-		r.stand.Logf("%s %d: %.0f offsets in a second of CPU, p99 %s ms", row.Name, repeat, result.OffsetsPerCPU, figures.Digits(result.LatencyP99))
-	}
-	return nil
+		result.LatencyP50, result.LatencyP99, err = lookUps(j, offset)
+		return result, err
+	})
 }
 
 func writeOffsets(path, topic string, partitions int, offset func() (int32, int64)) error {

@@ -3,8 +3,9 @@
 // same program:
 //
 //	run kafka [-row NAME,...] [-quick] [-repeats N] [-size MB]   on real brokers (build tag kafka)
+//	run table FILE...             what the journals of several runs say together (build tag kafka)
 //	run fakes [-size MB]          the product between a synthetic source and a target that keeps nothing
-//	run copier, floor, sink, reader, source, target              the processes that these start
+//	run copier, engine, floor, sink, reader, source, target      the processes that these start
 //
 // See BENCHMARKS.md for what is measured, and how.
 package main
@@ -20,12 +21,14 @@ import (
 // commands are this program's commands.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"copier": copierCommand,
+	"engine": engineCommand,
 	"fakes":  fakesCommand,
 	"floor":  floorCommand,
 	"kafka":  kafkaCommand,
 	"reader": readerCommand,
 	"sink":   sinkCommand,
 	"source": sourceCommand,
+	"table":  tableCommand,
 	"target": targetCommand,
 }
 
