@@ -63,9 +63,10 @@ mutants: ## put one deliberate bug after the other into a copy, and see the test
 	cd tools && $(GO) run ./mutants
 
 BENCHSTAT = $(GO) tool -modfile=tools/go.mod benchstat
+BENCH    ?= ^Benchmark(Parse|CheckCRC|Patch|Walk|WalkAndHash|Hash|Decode|Build|Renumber|Pass|Join|Append|AppendAndCommit|Find)$$
 
-bench: build ## Go benchmarks of the hot functions, six times, through benchstat; then a copy between fakes, without brokers
-	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./internal/... ./ledger ./replicate ./translate ./verify > bin/bench.txt || { cat bin/bench.txt; exit 1; }
+bench: build ## Go benchmarks of the hot functions (BENCH=. for all), six times, through benchstat; then a copy between fakes, without brokers
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms -count 6 ./internal/... ./ledger ./replicate ./translate ./verify > bin/bench.txt || { cat bin/bench.txt; exit 1; }
 	$(BENCHSTAT) bin/bench.txt
 	$(GO) build -o bin/bench ./bench/run && bin/bench fakes $(if $(SIZE),-size $(SIZE))
 

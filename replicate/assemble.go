@@ -324,11 +324,16 @@ func (a *assembler) check(h recordbatch.Header, body []byte) error {
 // pass makes a unit of a dense batch as it stands.
 func (a *assembler) pass(c *chunk, h recordbatch.Header, batch, body []byte) error {
 	u := a.newUnit(h)
-	if !proven {
-		u.records, u.entry.Source.End = h.Count, h.NextOffset()
-	} else if err := a.accountAll(u, h, body); err != nil {
+	t := a.tools
+	for t.walker.ResetBatch(h, body); proven && t.walker.Next(&t.record); {
+		a.account(u, h.BaseOffset+int64(t.record.OffsetDelta), h.Timestamp(&t.record))
+	}
+	if err := t.walker.Err(); err != nil {
 		a.pos = h.BaseOffset
 		return a.corrupt(err)
+	}
+	if !proven {
+		u.records, u.entry.Source.End = h.Count, h.NextOffset()
 	}
 	if !a.booksOnly {
 		u.batch, u.pin = batch, c.pin.retain()
@@ -337,15 +342,6 @@ func (a *assembler) pass(c *chunk, h recordbatch.Header, batch, body []byte) err
 	c.at += h.Size()
 	a.emit(u)
 	return nil
-}
-
-// accountAll adds all records of a batch to u's entry.
-func (a *assembler) accountAll(u *unit, h recordbatch.Header, body []byte) error {
-	t := a.tools
-	for t.walker.ResetBatch(h, body); t.walker.Next(&t.record); {
-		a.account(u, h.BaseOffset+int64(t.record.OffsetDelta), h.Timestamp(&t.record))
-	}
-	return t.walker.Err()
 }
 
 // joins reports whether the batch can go into the joint.

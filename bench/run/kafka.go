@@ -99,7 +99,7 @@ func (o *runOptions) chosen() ([]row, error) {
 }
 
 // rowTimeout bounds one row. What has been measured by then counts.
-const rowTimeout = 45 * time.Minute
+const rowTimeout = 40 * time.Minute
 
 // errRowTimeout is the cause of a row's end.
 var errRowTimeout = fmt.Errorf("the row has taken %v", rowTimeout)

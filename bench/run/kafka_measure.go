@@ -18,7 +18,7 @@ import (
 )
 
 // copyTimeout bounds one copy.
-const copyTimeout = 30 * time.Minute
+const copyTimeout = 10 * time.Minute
 
 // measure runs one copy. Expected is how many records will be at the target.
 func measure(ctx context.Context, c candidate, j job, expected content) (figures.Result, error) {

@@ -61,7 +61,7 @@ func rows() []row {
 		{Name: "batch-16k", Shape: shaped(kib, 16*kib, lz4), Partitions: 4, SizeMB: 2000},
 		{Name: "batch-4k", Shape: shaped(kib, 4*kib, lz4), Partitions: 4, SizeMB: 1000, Main: true},
 		{Name: "batch-4k-none", Shape: shaped(kib, 4*kib, none), Partitions: 4, SizeMB: 1000},
-		{Name: "batch-1-none", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 500},
+		{Name: "batch-1-none", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 1000},
 		{Name: "batch-1-lz4", Shape: shaped(kib, 0, lz4), Partitions: 4, SizeMB: 500},
 		{Name: "parts-1", Shape: shaped(kib, 64*kib, lz4), Partitions: 1, SizeMB: 2000},
 		{Name: "parts-64", Shape: shaped(kib, 64*kib, lz4), Partitions: 64, SizeMB: 2000},
@@ -69,7 +69,7 @@ func rows() []row {
 		{Name: "size-1g", Shape: shaped(kib, 64*kib, lz4), Partitions: 4, SizeMB: 1000, Candidates: []string{figures.Apograph, figures.Copier}},
 		{Name: "size-10g", Shape: shaped(kib, 64*kib, lz4), Partitions: 4, SizeMB: 10_000, Candidates: []string{figures.Apograph, figures.Copier}},
 		{Name: "compacted", Shape: plain, Partitions: 4, SizeMB: 800, Fill: (*runner).fillCompacted},
-		{Name: "txn", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 60, Fill: (*runner).fillTransactions},
+		{Name: "txn", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 150, Fill: (*runner).fillTransactions},
 		{Name: "tls-none", Shape: shaped(kib, 64*kib, none), Partitions: 4, SizeMB: 2000, TLS: true},
 		{Name: "tls-lz4", Shape: plain, Partitions: 4, SizeMB: 2000, TLS: true},
 		{Name: "no-ledger-none", Shape: shaped(kib, 64*kib, none), Partitions: 4, SizeMB: 2000, Candidates: provenOrNot},
@@ -99,7 +99,7 @@ func farRows() []row {
 					}
 					all = append(all, row{
 						Name: name, Shape: workload.Shape{RecordBytes: kib, BatchBytes: batch * kib, Codec: recordbatch.LZ4},
-						Partitions: partitions, SizeMB: 200, Far: side, Age: age,
+						Partitions: partitions, SizeMB: 500, Far: side, Age: age,
 						Candidates: []string{figures.Apograph, figures.Copier, figures.MM2Tuned},
 					})
 				}
