@@ -111,6 +111,7 @@ type runner struct {
 	journal figures.Journal
 	file    *os.File // of the journal
 	jobs    int
+	sweep   func(context.Context) error // cleans up behind a candidate
 }
 
 // run measures rows. One that fails, or a candidate of it, does not keep the next
@@ -118,9 +119,7 @@ type runner struct {
 func (r *runner) run(ctx context.Context, chosen []row) error {
 	for _, row := range chosen {
 		began := time.Now()
-		if err := r.row(ctx, row); err != nil {
-			r.fail(row, "", 0, err)
-		}
+		r.do(ctx, row, func(ctx context.Context) error { return r.row(ctx, row) })
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -132,13 +131,20 @@ func (r *runner) run(ctx context.Context, chosen []row) error {
 	return nil
 }
 
+// do measures one row in its time, and keeps its failure.
+func (r *runner) do(ctx context.Context, row row, measure func(context.Context) error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, rowTimeout, errRowTimeout)
+	defer cancel()
+	if err := measure(ctx); err != nil {
+		r.fail(row, "", 0, err)
+	}
+}
+
 // row measures one row, on brokers of its own: what one row leaves behind in them
 // is not to weigh upon the next.
 func (r *runner) row(ctx context.Context, row row) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, rowTimeout, errRowTimeout)
-	defer cancel()
 	return withStand(ctx, row, func(s *stand) error {
-		r.stand = s
+		r.stand, r.sweep = s, s.sweep
 		if row.Run != nil {
 			return row.Run(r, ctx, row)
 		}
@@ -203,7 +209,7 @@ func (r *runner) inTurn(ctx context.Context, row row, names []string, measure fu
 			}
 			failed[c.name] = true
 			r.fail(row, c.name, repeat, err)
-			if err := r.stand.sweep(ctx); err != nil {
+			if err := r.sweep(ctx); err != nil {
 				return fmt.Errorf("clean up behind %s: %w", c.name, err)
 			}
 		}
@@ -235,7 +241,7 @@ func (r *runner) warmUp(ctx context.Context, row row, topic string, source map[i
 	for _, c := range warm {
 		if _, err := r.copy(ctx, row, topic, c, source, false); err != nil {
 			r.stand.Logf("%s: warm up: %v", row.Name, err)
-			if err := r.stand.sweep(ctx); err != nil {
+			if err := r.sweep(ctx); err != nil {
 				return err
 			}
 		}
@@ -265,7 +271,7 @@ func (r *runner) copy(ctx context.Context, row row, topic string, c candidate, s
 			return result, fmt.Errorf("%s: the copy differs: %s", c.name, d)
 		}
 	}
-	return result, r.stand.sweep(ctx)
+	return result, r.sweep(ctx)
 }
 
 // job returns one of a new number.

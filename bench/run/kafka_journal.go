@@ -46,7 +46,7 @@ func (r *runner) note(result *figures.Result) error {
 			said = append(said, f.Name+" "+figures.Digits(v))
 		}
 	}
-	r.stand.Logf("%s %d %s: %s", result.Row, result.Repeat, result.Candidate, strings.Join(said, ", "))
+	fmt.Fprintf(os.Stderr, "%s %d %s: %s\n", result.Row, result.Repeat, result.Candidate, strings.Join(said, ", "))
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (r *runner) tail(ctx context.Context, row row) error {
 		if err != nil {
 			return result, err
 		}
-		return result, r.stand.sweep(ctx)
+		return result, r.sweep(ctx)
 	})
 }
 
