@@ -170,8 +170,8 @@ func (r *Report) add(name string, row *Journal) {
 	r.failures = append(r.failures, row.Failures...)
 }
 
-// Markdown writes the report: the runs, the table, what became of the targets, and
-// what could not be measured.
+// Markdown writes the report: the runs, the table, the comparison, what became of the
+// targets, and what could not be measured.
 func (r *Report) Markdown(targets []Target) string {
 	var out strings.Builder
 	for i := range r.runs {
@@ -181,7 +181,7 @@ func (r *Report) Markdown(targets []Target) string {
 		}
 		out.WriteString("\n")
 	}
-	for _, part := range []string{Table(r.results), Verdicts(targets, r.results)} {
+	for _, part := range []string{Table(r.results), Comparison(r.results), Verdicts(targets, r.results)} {
 		if part != "" {
 			out.WriteString("\n" + part)
 		}

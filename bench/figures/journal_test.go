@@ -87,3 +87,18 @@ func TestRatiosSkipWhatOneSideLacks(t *testing.T) {
 		t.Errorf("%+v, %v", v, ok)
 	}
 }
+
+func TestComparison(t *testing.T) {
+	j := journal(t, runAt(1, "aaa"),
+		copyOf("r", figures.Apograph, 0, 1), copyOf("r", figures.Copier, 0, 2), copyOf("r", figures.MM2, 0, 10), copyOf("r", figures.MM2Tuned, 0, 8),
+		copyOf("s", figures.Apograph, 0, 3), copyOf("s", figures.Copier, 0, 2),
+		copyOf("alone", figures.Apograph, 0, 3))
+	want := "| row | CPU-s/GB / copier's | MB/s / copier's | CPU-s/GB / mm2's | MB/s / mm2's |\n| --- | --- | --- | --- | --- |\n" +
+		"| r | 0.500 | 1.00 | 0.125 | 1.00 |\n| s | **1.50** | 1.00 |  |  |\n"
+	if got := figures.Comparison(j.Results); got != want {
+		t.Errorf("comparison\n%s\nwant\n%s", got, want)
+	}
+	if got := figures.Comparison(nil); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}

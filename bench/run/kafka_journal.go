@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,8 +103,9 @@ func commitOf(ctx context.Context) string {
 
 // machine says on what a run runs.
 func machine() string {
-	return fmt.Sprintf("Linux %s, %s, %d cores, %s of memory, %s", firstLine("/proc/sys/kernel/osrelease"),
-		field("/proc/cpuinfo", "model name"), runtime.NumCPU(), field("/proc/meminfo", "MemTotal"), runtime.Version())
+	kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 64)
+	return fmt.Sprintf("Linux %s, %s, %d cores, %.0f GB of memory, %s", firstLine("/proc/sys/kernel/osrelease"),
+		field("/proc/cpuinfo", "model name"), runtime.NumCPU(), kilobytes*1024/1e9, runtime.Version())
 }
 
 func firstLine(path string) string {
