@@ -144,8 +144,9 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 }
 
 // tuned gives MirrorMaker a task for each of up to four partitions, big fetches,
-// and batches and compression like the source's. Where each batch has far to go they
-// are as large as a topic takes by default.
+// batches and compression like the source's, and five requests in flight, which
+// Connect would hold to one; the idempotent producer keeps their order. Where each
+// batch has far to go they are as large as a topic takes by default.
 func tuned(j job) []string {
 	batch := max(64<<10, j.row.Shape.BatchBytes, j.row.Shape.RecordBytes+1024)
 	if j.row.Far == "target" {
@@ -159,6 +160,8 @@ func tuned(j job) []string {
 		j.alias() + ".consumer.receive.buffer.bytes=" + strconv.Itoa(1<<20),
 		"target.producer.batch.size=" + strconv.Itoa(batch),
 		"target.producer.linger.ms=10",
+		"target.producer.enable.idempotence=true",
+		"target.producer.max.in.flight.requests.per.connection=5",
 		"target.producer.compression.type=" + j.row.Shape.Codec.String(),
 		"target.producer.buffer.memory=" + strconv.Itoa(64<<20),
 		"target.producer.max.request.size=" + strconv.Itoa(8<<20),
