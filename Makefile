@@ -67,8 +67,10 @@ BENCH    ?= ^Benchmark(Parse|CheckCRC|Patch|Walk|WalkAndHash|Hash|Decode|Build|R
 
 bench: build ## Go benchmarks of the hot functions (BENCH=. for all), six times, through benchstat; then a copy between fakes, without brokers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms -count 6 ./internal/... ./ledger ./replicate ./translate ./verify > bin/bench.txt || { cat bin/bench.txt; exit 1; }
-	$(BENCHSTAT) bin/bench.txt
-	$(GO) build -o bin/bench ./bench/run && bin/bench fakes $(if $(SIZE),-size $(SIZE))
+	$(GO) build -o bin/bench ./bench/run
+	$(BENCHSTAT) -filter '.unit:(sec/op OR B/s OR allocs/op)' -format csv bin/bench.txt > bin/bench.csv
+	bin/bench hot < bin/bench.csv
+	bin/bench fakes $(if $(SIZE),-size $(SIZE))
 
 bench-kafka: build ## against MirrorMaker and a kgo copier on real brokers: ROW=1k-lz4,'rtt-*' QUICK=1 REPEATS=5 SIZE=MB
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -tags unproven -o bin/apograph-unproven ./cmd/apograph

@@ -24,6 +24,9 @@ const copyTimeout = 10 * time.Minute
 func measure(ctx context.Context, c candidate, j job, expected content) (figures.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, copyTimeout)
 	defer cancel()
+	if c.command == nil {
+		return figures.Result{}, fmt.Errorf("%s has no part in row %s", c.name, j.row.Name)
+	}
 	args, err := c.command(j)
 	if err != nil {
 		return figures.Result{}, err
