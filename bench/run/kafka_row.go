@@ -77,7 +77,7 @@ func rows() []row {
 		{Name: "no-ledger-lz4", Shape: plain, Partitions: 4, SizeMB: 2000, Candidates: provenOrNot},
 		{Name: "tail", Shape: plain, Partitions: 4, SizeMB: 60, Run: (*runner).tail, Candidates: []string{figures.Apograph, figures.Copier, figures.MM2, figures.MM2Tuned}},
 		{Name: "start", Shape: plain, Partitions: 4, SizeMB: 1, Candidates: []string{figures.Apograph, figures.Copier, figures.MM2}},
-		{Name: "start-100m", Shape: plain, Partitions: 4, SizeMB: 1, Run: (*runner).startLarge, Candidates: []string{figures.Apograph}},
+		{Name: "start-100m", Shape: plain, Partitions: 4, SizeMB: 100, Run: (*runner).startLarge, Candidates: []string{figures.Apograph}},
 		{Name: "verify-target", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
 		{Name: "verify-full", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
 		{Name: "translate", Shape: plain, Partitions: 1000, SizeMB: 1000, Run: (*runner).translate, Candidates: []string{figures.Apograph}},
