@@ -102,3 +102,16 @@ func TestComparison(t *testing.T) {
 		t.Errorf("of nothing: %q", got)
 	}
 }
+
+func TestTargetAgainstAnotherRow(t *testing.T) {
+	j := journal(t, runAt(1, "aaa"), copyOf("small", figures.Apograph, 0, 1), copyOf("small", figures.Apograph, 1, 3),
+		copyOf("large", figures.Apograph, 0, 3))
+	target := figures.Target{Row: "large", Candidate: figures.Apograph, Figure: figures.Columns()[0], Than: "small", Bound: 1.2}
+	if v, ok := target.Judge(j.Results); !ok || v.Value.Median != 1.5 || v.Met || v.Against != "small" {
+		t.Errorf("%+v, %v", v, ok)
+	}
+	target.Than = "none"
+	if v, ok := target.Judge(j.Results); ok {
+		t.Errorf("against a row that is not there: %+v", v)
+	}
+}

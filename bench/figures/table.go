@@ -21,7 +21,7 @@ func Columns() []Figure {
 		memory,
 		{"source broker CPU-s/GB", (*Result).SourceCPUPerGB},
 		{"target broker CPU-s/GB", (*Result).TargetCPUPerGB},
-		{"ledger bytes/GB", (*Result).LedgerPerGB},
+		ledgerBytes,
 		start,
 		{"whole CPU-s/GB", (*Result).WholeCPUPerGB},
 		{"p50 ms", func(r *Result) float64 { return unlessZero(r.LatencyP50) }},
