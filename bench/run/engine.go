@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
 	"strings"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/connect"
 	"apograph/replicate"
@@ -41,29 +35,4 @@ func engineCommand(ctx context.Context, args []string) error {
 		err = errors.New("the copy is not complete")
 	}
 	return err
-}
-
-// dialOptions returns how clients reach a cluster whose certificate, or whose
-// authority's, is in a file; none of no file, which is without TLS.
-func dialOptions(ca string) ([]kgo.Opt, error) {
-	config, err := tlsConfig(ca)
-	if config == nil || err != nil {
-		return nil, err
-	}
-	return []kgo.Opt{kgo.DialTLSConfig(config)}, nil
-}
-
-func tlsConfig(ca string) (*tls.Config, error) {
-	if ca == "" {
-		return nil, nil
-	}
-	certificate, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS13}
-	if !config.RootCAs.AppendCertsFromPEM(certificate) {
-		return nil, fmt.Errorf("%s holds no certificate", ca)
-	}
-	return config, nil
 }

@@ -3,50 +3,18 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"maps"
-	"math/big"
 	"net"
-	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"apograph/internal/kafkatest"
 )
 
-// makeKeys makes a certificate for 127.0.0.1, which is its own authority: for both
-// clusters and the sink, and for all who trust them.
+// makeKeys makes the files of both clusters' certificate.
 func (s *stand) makeKeys() error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	template := x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(7 * 24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
-	if err != nil {
-		return err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	s.ca, s.keys = s.path("ca.pem"), s.path("keys.pem")
-	if err := os.WriteFile(s.ca, certificate, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(s.keys, slices.Concat(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), certificate), 0o600)
+	return writeKeys(s.ca, s.keys)
 }
 
 // tlsOnly holds everybody to one version and one cipher: the client libraries would
