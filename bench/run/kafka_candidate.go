@@ -143,27 +143,35 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 	}
 }
 
-// tuned gives MirrorMaker a task for each of up to four partitions, big fetches,
-// batches and compression like the source's, and five requests in flight, which
-// Connect would hold to one; the idempotent producer keeps their order. Where each
-// batch has far to go they are as large as a topic takes by default.
+// tuned gives MirrorMaker a task for each of up to four partitions, big fetches, and
+// batches and compression like the source's. Where each batch has far to go they are
+// as large as a topic takes by default.
+//
+// One partition that is far away has five requests in flight as well, of an
+// idempotent producer, which keeps their order; Connect's own setting is one. With
+// many partitions that is no help: requests are full without it, and a broker that
+// does not lead all of a new topic's partitions yet may refuse a partition's first
+// batch and take the second, whereupon this producer tries the first for ever
+// (OUT_OF_ORDER_SEQUENCE_NUMBER; seen with 1,000 partitions).
 func tuned(j job) []string {
 	batch := max(64<<10, j.row.Shape.BatchBytes, j.row.Shape.RecordBytes+1024)
+	var more []string
 	if j.row.Far == "target" {
 		batch = 1_000_000
+		if j.row.Partitions == 1 {
+			more = []string{"target.producer.enable.idempotence=true", "target.producer.max.in.flight.requests.per.connection=5"}
+		}
 	}
-	return []string{
+	return append(more,
 		"tasks.max=4",
-		j.alias() + ".consumer.fetch.max.bytes=" + strconv.Itoa(64<<20),
-		j.alias() + ".consumer.max.partition.fetch.bytes=" + strconv.Itoa(4<<20),
-		j.alias() + ".consumer.max.poll.records=5000",
-		j.alias() + ".consumer.receive.buffer.bytes=" + strconv.Itoa(1<<20),
-		"target.producer.batch.size=" + strconv.Itoa(batch),
+		j.alias()+".consumer.fetch.max.bytes="+strconv.Itoa(64<<20),
+		j.alias()+".consumer.max.partition.fetch.bytes="+strconv.Itoa(4<<20),
+		j.alias()+".consumer.max.poll.records=5000",
+		j.alias()+".consumer.receive.buffer.bytes="+strconv.Itoa(1<<20),
+		"target.producer.batch.size="+strconv.Itoa(batch),
 		"target.producer.linger.ms=10",
-		"target.producer.enable.idempotence=true",
-		"target.producer.max.in.flight.requests.per.connection=5",
-		"target.producer.compression.type=" + j.row.Shape.Codec.String(),
-		"target.producer.buffer.memory=" + strconv.Itoa(64<<20),
-		"target.producer.max.request.size=" + strconv.Itoa(8<<20),
-	}
+		"target.producer.compression.type="+j.row.Shape.Codec.String(),
+		"target.producer.buffer.memory="+strconv.Itoa(64<<20),
+		"target.producer.max.request.size="+strconv.Itoa(8<<20),
+	)
 }
