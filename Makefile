@@ -8,7 +8,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim campaign mutants bench bench-kafka
+.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim campaign mutants bench bench-kafka bench-table
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -62,10 +62,22 @@ campaign: ## KILLS kills of the real binary on fake clusters, among FAULTS fault
 mutants: ## put one deliberate bug after the other into a copy, and see the tests notice
 	cd tools && $(GO) run ./mutants
 
-bench: build ## Go benchmarks of the hot paths, then a copy between fakes, without brokers
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./ledger ./translate ./verify
-	$(GO) build -o bin/bench ./bench/run && bin/bench fakes $(if $(SIZE),-size $(SIZE))
+BENCHSTAT = $(GO) tool -modfile=tools/go.mod benchstat
+BENCH    ?= ^Benchmark(Parse|CheckCRC|Patch|Walk|WalkAndHash|Hash|Decode|Build|Renumber|Pass|Join|Append|AppendAndCommit|Find)$$
 
-bench-kafka: build ## against MirrorMaker and a kgo copier on real brokers: ROW=1k-lz4,... QUICK=1 REPEATS=5 SIZE=MB
+bench: build ## Go benchmarks of the hot functions (BENCH=. for all), six times, through benchstat; then a copy between fakes, without brokers
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime 300ms -count 6 ./internal/... ./ledger ./replicate ./translate ./verify > bin/bench.txt || { cat bin/bench.txt; exit 1; }
+	$(GO) build -o bin/bench ./bench/run
+	$(BENCHSTAT) -filter '.unit:(sec/op OR B/s OR allocs/op)' -format csv bin/bench.txt > bin/bench.csv
+	bin/bench hot < bin/bench.csv
+	bin/bench fakes $(if $(SIZE),-size $(SIZE))
+
+bench-kafka: build ## against MirrorMaker and a kgo copier on real brokers: ROW=1k-lz4,'rtt-*' QUICK=1 REPEATS=5 SIZE=MB
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -tags unproven -o bin/apograph-unproven ./cmd/apograph
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -tags unproven,decompressed -o bin/apograph-decompressed ./cmd/apograph
 	$(GO) build -tags kafka -o bin/bench-kafka ./bench/run
-	bin/bench-kafka kafka $(if $(ROW),-row $(ROW)) $(if $(QUICK),-quick) $(if $(REPEATS),-repeats $(REPEATS)) $(if $(SIZE),-size $(SIZE))
+	bin/bench-kafka kafka $(if $(ROW),-row '$(ROW)') $(if $(QUICK),-quick) $(if $(REPEATS),-repeats $(REPEATS)) $(if $(SIZE),-size $(SIZE))
+
+bench-table: ## what all runs of bench-kafka say together, each row as its last run has it
+	$(GO) build -tags kafka -o bin/bench-kafka ./bench/run
+	@bin/bench-kafka table bench/results/*.jsonl

@@ -101,10 +101,29 @@ func BenchmarkCommitBusyPartition(b *testing.B) {
 	b.ReportMetric(float64((cpuTime(b)-start).Microseconds())/float64(b.N), "cpu-us/commit")
 }
 
+// BenchmarkAppendAndCommit books a thousand entries and commits them, as a busy flow
+// does every 100 ms: bytes are those of the records that the entries are about.
+func BenchmarkAppendAndCommit(b *testing.B) {
+	const entries = 1000
+	l := mustCreate(b)
+	id := mustOpenPair(b, l, 0, 0)
+	b.SetBytes(entries * 64_000)
+	b.ReportAllocs()
+	for range b.N {
+		for range entries {
+			appendToAll(b, l, []PairID{id})
+		}
+		mustCommit(b, l)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
+}
+
 // BenchmarkAppend queues one entry.
 func BenchmarkAppend(b *testing.B) {
 	l := mustCreate(b)
 	id := mustOpenPair(b, l, 0, 0)
+	b.SetBytes(64_000)
+	b.ReportAllocs()
 	for i := range b.N {
 		appendToAll(b, l, []PairID{id})
 		if i%10_000 == 0 {

@@ -262,12 +262,17 @@ func (a *assembler) presentOffsets(h recordbatch.Header, batch []byte) ([]int64,
 
 // take accounts for a batch of records to copy.
 func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
+	passes := h.Dense() && !h.LogAppendTime() && h.BaseOffset == a.pos
+	whole := passes && h.Size() >= a.worthJoining(h.Codec())
+	if whole && !decompressed {
+		a.flush(c)
+		return a.pass(c, h, batch, nil)
+	}
 	body, err := a.tools.decoder.Body(h, batch)
 	if err != nil {
 		return a.corrupt(fmt.Errorf("%v batch: %w", h.Codec(), err))
 	}
-	passes := h.Dense() && !h.LogAppendTime() && h.BaseOffset == a.pos
-	if passes && h.Size() >= a.worthJoining(h.Codec()) {
+	if whole {
 		a.flush(c)
 		return a.pass(c, h, batch, body)
 	}
@@ -320,12 +325,15 @@ func (a *assembler) check(h recordbatch.Header, body []byte) error {
 func (a *assembler) pass(c *chunk, h recordbatch.Header, batch, body []byte) error {
 	u := a.newUnit(h)
 	t := a.tools
-	for t.walker.ResetBatch(h, body); t.walker.Next(&t.record); {
+	for t.walker.ResetBatch(h, body); proven && t.walker.Next(&t.record); {
 		a.account(u, h.BaseOffset+int64(t.record.OffsetDelta), h.Timestamp(&t.record))
 	}
 	if err := t.walker.Err(); err != nil {
 		a.pos = h.BaseOffset
 		return a.corrupt(err)
+	}
+	if !proven {
+		u.records, u.entry.Source.End = h.Count, h.NextOffset()
 	}
 	if !a.booksOnly {
 		u.batch, u.pin = batch, c.pin.retain()
@@ -395,12 +403,15 @@ func (a *assembler) account(u *unit, offset, timestamp int64) {
 	if a.timestampsReplaced {
 		timestamp = 0
 	}
-	hash, bytes := a.tools.hash(&a.tools.record, timestamp)
 	u.records++
-	u.entry.Digest = u.entry.Digest.Add(hash)
-	u.entry.Bytes += bytes
 	u.entry.Source.End = offset + 1
 	a.pos = offset + 1
+	if !proven {
+		return
+	}
+	hash, bytes := a.tools.hash(&a.tools.record, timestamp)
+	u.entry.Digest = u.entry.Digest.Add(hash)
+	u.entry.Bytes += bytes
 	if a.keepInfos {
 		u.infos = append(u.infos, recordInfo{offset, hash, bytes})
 	}

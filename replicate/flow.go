@@ -396,6 +396,9 @@ func (f *Flow) stale(timestamp int64) bool {
 // saw records what a fetch answer said about the source's log.
 func (f *Flow) saw(p *partition, b bounds) {
 	p.stable.Store(b.lastStable)
+	if !proven {
+		return
+	}
 	seen := f.now().UnixMilli()
 	if b.logStart > f.ledger.End(p.pair.ID).Source {
 		seen = f.ledger.State(p.pair.ID).SeenMillis // when the log last held what is next

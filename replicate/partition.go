@@ -292,7 +292,11 @@ func (p *partition) book() bool {
 // enter appends one entry to the books. A failure is the flow's end: what the
 // target holds can be found again, but nothing more may be written.
 func (p *partition) enter(e ledger.Entry) bool {
-	if err := p.flow.ledger.Append(p.pair.ID, e); err != nil {
+	var err error
+	if proven {
+		err = p.flow.ledger.Append(p.pair.ID, e)
+	}
+	if err != nil {
 		p.flow.fail(fmt.Errorf("partition %v: book source offsets [%d, %d): %w", p.source, e.Source.Start, e.Source.End, err))
 		p.phase = phaseStopped
 		return false

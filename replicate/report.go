@@ -143,6 +143,9 @@ func (f *Flow) bookReaches(p *partition) bool {
 	if end < 0 {
 		end = f.ledger.State(p.pair.ID).HighWatermark
 	}
+	if !proven {
+		return p.position.Load() >= end
+	}
 	return f.ledger.Committed(p.pair.ID).Source >= end
 }
 

@@ -197,3 +197,15 @@ func TestVerdictOfDifference(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingCopiedHasNoFigures(t *testing.T) {
+	r := figures.ResultOf([]figures.Sample{{At: time.Unix(0, 0)}, {At: time.Unix(1, 0)}}, time.Second, 0, 0)
+	for name, v := range map[string]float64{"CPU": r.CPUPerGB(), "whole CPU": r.WholeCPUPerGB(), "speed": r.Speed(), "brokers": r.TargetCPUPerGB()} {
+		if !math.IsNaN(v) {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+	if r.Whole.CPU != 1 {
+		t.Errorf("%v s of CPU", r.Whole.CPU)
+	}
+}

@@ -123,13 +123,13 @@ func (r *Result) WithTargetPerGB() float64 { return r.CPUPerGB() + r.TargetCPUPe
 func (r *Result) WholeCPUPerGB() float64 { return perGB(r.Whole.CPU, &r.Whole) }
 
 // Speed returns 10^6 bytes of keys and values a second, from the first record at
-// the target to the last, or of the last three quarters.
+// the target to the last, or of the last three quarters; NaN where there were none.
 func (r *Result) Speed() float64 {
 	s := &r.Copy
 	if r.Warm {
 		s = &r.Last
 	}
-	return s.Payload / s.Seconds / 1e6
+	return unlessZero(s.Payload / s.Seconds / 1e6)
 }
 
 // WireSpeed is Speed in bytes of the source's batches; NaN if they are not known.
@@ -162,4 +162,10 @@ func (r *Result) StartSeconds() float64 {
 	return r.Start
 }
 
-func perGB(seconds float64, s *Span) float64 { return seconds / s.Payload * 1e9 }
+// perGB is NaN where no bytes were copied.
+func perGB(seconds float64, s *Span) float64 {
+	if s.Payload == 0 {
+		return math.NaN()
+	}
+	return seconds / s.Payload * 1e9
+}

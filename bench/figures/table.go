@@ -21,7 +21,7 @@ func Columns() []Figure {
 		memory,
 		{"source broker CPU-s/GB", (*Result).SourceCPUPerGB},
 		{"target broker CPU-s/GB", (*Result).TargetCPUPerGB},
-		{"ledger bytes/GB", (*Result).LedgerPerGB},
+		ledgerBytes,
 		start,
 		{"whole CPU-s/GB", (*Result).WholeCPUPerGB},
 		{"p50 ms", func(r *Result) float64 { return unlessZero(r.LatencyP50) }},
@@ -37,14 +37,19 @@ func unlessZero(v float64) float64 {
 	return v
 }
 
-// In returns the figure of each result of a candidate in a row, in the order of
-// the repeats.
+// In returns the figure of each repeat of a candidate in a row; NaN for one that
+// is not there.
 func (f Figure) In(results []Result, row, candidate string) []float64 {
 	var values []float64
 	for i := range results {
-		if r := &results[i]; r.Row == row && r.Candidate == candidate {
-			values = append(values, f.Of(r))
+		r := &results[i]
+		if r.Row != row || r.Candidate != candidate {
+			continue
 		}
+		for len(values) <= r.Repeat {
+			values = append(values, math.NaN())
+		}
+		values[r.Repeat] = f.Of(r)
 	}
 	return values
 }

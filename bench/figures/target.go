@@ -12,6 +12,7 @@ type Target struct {
 	Candidate string
 	Figure    Figure
 	Against   []string // the best of these; none: the figure itself, no ratio
+	Than      string   // a row: the ratio is to the same candidate's median there, without pairs, as that is another time
 	More      float64  // with Against: so much more than the other's is allowed, in the figure's unit, instead of a ratio
 	Bound     float64
 	AtLeast   bool // the bound is the least; else the greatest
@@ -20,7 +21,7 @@ type Target struct {
 // Verdict is what became of a target.
 type Verdict struct {
 	Target  Target
-	Against string // the candidate that it was held against; empty if none
+	Against string // the candidate, or the row, that it was held against; empty if none
 	Value   Spread
 	Met     bool
 }
@@ -29,6 +30,13 @@ type Verdict struct {
 // sides has not been measured. Ratios are taken pair by pair.
 func (t Target) Judge(results []Result) (Verdict, bool) {
 	own := t.Figure.In(results, t.Row, t.Candidate)
+	if t.Than != "" {
+		there := SpreadOf(t.Figure.In(results, t.Than, t.Candidate)).Median
+		for i := range own {
+			own[i] /= there
+		}
+		return t.verdict(t.Than, SpreadOf(own))
+	}
 	if len(t.Against) == 0 {
 		return t.verdict("", SpreadOf(own))
 	}
@@ -97,7 +105,7 @@ func (t Target) wanted() string {
 	switch {
 	case t.More != 0:
 		return fmt.Sprintf("%s +%s", sign, Digits(t.More))
-	case len(t.Against) > 0:
+	case len(t.Against) > 0 || t.Than != "":
 		return fmt.Sprintf("%s %sx", sign, Digits(t.Bound))
 	}
 	return sign + " " + Digits(t.Bound)

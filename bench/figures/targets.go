@@ -2,13 +2,14 @@ package figures
 
 // Figures that targets name.
 var (
-	cpu        = Figure{"CPU-s/GB", (*Result).CPUPerGB}
-	withTarget = Figure{"CPU-s/GB with the target broker's", (*Result).WithTargetPerGB}
-	speed      = Figure{"MB/s", (*Result).Speed}
-	memory     = Figure{"peak RSS MB", (*Result).PeakMB}
-	p99        = Figure{"p99 ms", func(r *Result) float64 { return unlessZero(r.LatencyP99) }}
-	rate       = Figure{"offsets/s per core", func(r *Result) float64 { return unlessZero(r.OffsetsPerCPU) }}
-	start      = Figure{"first record after s", (*Result).StartSeconds}
+	cpu         = Figure{"CPU-s/GB", (*Result).CPUPerGB}
+	withTarget  = Figure{"CPU-s/GB with the target broker's", (*Result).WithTargetPerGB}
+	speed       = Figure{"MB/s", (*Result).Speed}
+	memory      = Figure{"peak RSS MB", (*Result).PeakMB}
+	ledgerBytes = Figure{"ledger bytes/GB", (*Result).LedgerPerGB}
+	p99         = Figure{"p99 ms", func(r *Result) float64 { return unlessZero(r.LatencyP99) }}
+	rate        = Figure{"offsets/s per core", func(r *Result) float64 { return unlessZero(r.OffsetsPerCPU) }}
+	start       = Figure{"first record after s", (*Result).StartSeconds}
 )
 
 var mirrorMakers = []string{MM2, MM2Tuned}
@@ -50,7 +51,13 @@ func Targets() []Target {
 		atMost("start", start, 1), atMost("start-100m", start, 1),
 		atLeast("translate", rate, 1e6), atMost("translate", p99, 0.1),
 		atLeast("verify-full", speed, 0.8, Reader),
+		atMost("no-ledger-none", cpu, 1.1, Unproven), atMost("no-ledger-snappy", cpu, 1.1, Unproven),
+		atMost("no-ledger-snappy", cpu, 1.1, Decompressed), atMost("no-ledger-lz4", cpu, 1.1, Decompressed),
 	)
+	for _, f := range []Figure{cpu, memory, ledgerBytes} {
+		all = append(all, Target{Row: "size-10g", Candidate: Apograph, Figure: f, Than: "size-1g", Bound: 1.2})
+	}
+	all = append(all, Target{Row: "parts-1000", Candidate: Apograph, Figure: cpu, Than: "1k-lz4", Bound: 1.2})
 	for _, row := range []string{"rtt-source-1-16k", "rtt-target-1-16k"} {
 		all = append(all, atLeast(row, speed, 1, Copier), atLeast(row, speed, 1, MM2Tuned))
 	}

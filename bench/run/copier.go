@@ -23,6 +23,7 @@ func copierCommand(ctx context.Context, args []string) error {
 	target := flags.String("target", "", "bootstrap servers")
 	topic := flags.String("topic", "", "to copy, under its own name")
 	codec := flags.String("codec", "none", "of the batches that are written")
+	ca := flags.String("ca", "", "file of the certificate that both clusters have; empty means no TLS")
 	follow := flags.Bool("follow", false, "go on at the end of the topic, until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -31,11 +32,15 @@ func copierCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ends, err := readEnds(ctx, *source, *topic)
+	dial, err := dialOptions(*ca)
 	if err != nil {
 		return err
 	}
-	producer, err := copierProducer(*target, compression)
+	ends, err := readEnds(ctx, *source, *topic, dial...)
+	if err != nil {
+		return err
+	}
+	producer, err := copierProducer(*target, compression, dial...)
 	if err != nil {
 		return err
 	}
@@ -43,7 +48,7 @@ func copierCommand(ctx context.Context, args []string) error {
 	if err := makeTopic(ctx, producer, *topic, len(ends)); err != nil {
 		return err
 	}
-	consumer, err := readerClient(*source, *topic, ends)
+	consumer, err := readerClient(*source, *topic, ends, dial...)
 	if err != nil {
 		return err
 	}
@@ -74,8 +79,8 @@ func compressionOf(name string) (kgo.CompressionCodec, error) {
 // copierProducer is idempotent, kgo's default, which also decides how many
 // requests are in flight: five for a broker. acks=all is its default too, and said
 // all the same.
-func copierProducer(servers string, compression kgo.CompressionCodec) (*kgo.Client, error) {
-	return kgo.NewClient(
+func copierProducer(servers string, compression kgo.CompressionCodec, dial ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(dial,
 		kgo.SeedBrokers(strings.Split(servers, ",")...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(compression),
@@ -84,18 +89,18 @@ func copierProducer(servers string, compression kgo.CompressionCodec) (*kgo.Clie
 		kgo.MaxBufferedRecords(1<<20),
 		kgo.MaxBufferedBytes(64<<20),
 		kgo.DisableClientMetrics(),
-	)
+	)...)
 }
 
 // readerClient consumes all partitions of a topic from their first offset, read
 // committed, in big fetches. It keeps control records: the end of a transactional
 // topic is one.
-func readerClient(servers, topic string, ends map[int32]int64) (*kgo.Client, error) {
+func readerClient(servers, topic string, ends map[int32]int64, dial ...kgo.Opt) (*kgo.Client, error) {
 	offsets := make(map[int32]kgo.Offset, len(ends))
 	for partition := range ends {
 		offsets[partition] = kgo.NewOffset().AtStart()
 	}
-	return kgo.NewClient(
+	return kgo.NewClient(append(dial,
 		kgo.SeedBrokers(strings.Split(servers, ",")...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -103,12 +108,12 @@ func readerClient(servers, topic string, ends map[int32]int64) (*kgo.Client, err
 		kgo.FetchMaxBytes(16<<20),
 		kgo.FetchMaxPartitionBytes(4<<20),
 		kgo.DisableClientMetrics(),
-	)
+	)...)
 }
 
 // readEnds returns the last stable offset of each partition of a topic.
-func readEnds(ctx context.Context, servers, topic string) (map[int32]int64, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(servers, ",")...))
+func readEnds(ctx context.Context, servers, topic string, dial ...kgo.Opt) (map[int32]int64, error) {
+	client, err := kgo.NewClient(append(dial, kgo.SeedBrokers(strings.Split(servers, ",")...))...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -29,20 +30,28 @@ func floorCommand(ctx context.Context, args []string) error {
 	source := flags.String("source", "", "bootstrap server, which leads all partitions")
 	topic := flags.String("topic", "", "to move")
 	sink := flags.String("sink", "", "address that takes the bytes")
+	ca := flags.String("ca", "", "file of the certificate that source and sink have; empty means no TLS")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	ends, err := readEnds(ctx, *source, *topic)
+	secure, err := tlsConfig(*ca)
 	if err != nil {
 		return err
 	}
-	var dialer net.Dialer
-	from, err := dialer.DialContext(ctx, "tcp", strings.Split(*source, ",")[0])
+	dial, err := dialOptions(*ca)
+	if err != nil {
+		return err
+	}
+	ends, err := readEnds(ctx, *source, *topic, dial...)
+	if err != nil {
+		return err
+	}
+	from, err := dialFloor(ctx, strings.Split(*source, ",")[0], secure)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := dialer.DialContext(ctx, "tcp", *sink)
+	to, err := dialFloor(ctx, *sink, secure)
 	if err != nil {
 		return err
 	}
@@ -54,6 +63,13 @@ func floorCommand(ctx context.Context, args []string) error {
 		}
 	}
 	return nil
+}
+
+func dialFloor(ctx context.Context, address string, secure *tls.Config) (net.Conn, error) {
+	if secure == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
 }
 
 type floor struct {
@@ -138,10 +154,22 @@ func (f *floor) pass(p *kmsg.FetchResponseTopicPartition) error {
 
 // sinkCommand takes connections at an address that it writes to standard output,
 // and drops what comes.
-func sinkCommand(ctx context.Context, _ []string) error {
+func sinkCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("sink", flag.ContinueOnError)
+	keys := flags.String("keys", "", "file of certificate and key; empty means no TLS")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
+	}
+	if *keys != "" {
+		certificate, err := tls.LoadX509KeyPair(*keys, *keys)
+		if err != nil {
+			return err
+		}
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
 	}
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	fmt.Println(listener.Addr())

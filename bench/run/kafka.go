@@ -59,8 +59,12 @@ func kafkaCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	r := runner{options: o}
-	err = errors.Join(r.run(ctx, chosen), r.save())
-	fmt.Print(figures.Table(r.results), "\n", figures.Verdicts(figures.Targets(), r.results))
+	if err := r.open(ctx, args); err != nil {
+		return err
+	}
+	err = errors.Join(r.run(ctx, chosen), r.file.Close())
+	report := figures.Merge([]figures.Journal{r.journal}, names(rows()))
+	fmt.Print(report.Markdown(figures.Targets()))
 	return err
 }
 
@@ -94,28 +98,53 @@ func (o *runOptions) chosen() ([]row, error) {
 	return chosen, nil
 }
 
+// rowTimeout bounds one row. What has been measured by then counts.
+const rowTimeout = 40 * time.Minute
+
+// errRowTimeout is the cause of a row's end.
+var errRowTimeout = fmt.Errorf("the row has taken %v", rowTimeout)
+
 // A runner measures one row after the other.
 type runner struct {
 	options runOptions
 	stand   *stand
-	results []figures.Result
+	journal figures.Journal
+	file    *os.File // of the journal
 	jobs    int
+	sweep   func(context.Context) error // cleans up behind a candidate
 }
 
+// run measures rows. One that fails, or a candidate of it, does not keep the next
+// from being measured, but is the run's error in the end.
 func (r *runner) run(ctx context.Context, chosen []row) error {
 	for _, row := range chosen {
-		if err := r.row(ctx, row); err != nil {
-			return fmt.Errorf("row %s: %w", row.Name, err)
+		began := time.Now()
+		r.do(ctx, row, func(ctx context.Context) error { return r.row(ctx, row) })
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
+		fmt.Fprintf(os.Stderr, "%s: %.0f s in all\n", row.Name, time.Since(began).Seconds())
+	}
+	if n := len(r.journal.Failures); n > 0 {
+		return fmt.Errorf("%d failures, the first of them in row %s", n, r.journal.Failures[0].Row)
 	}
 	return nil
+}
+
+// do measures one row in its time, and keeps its failure.
+func (r *runner) do(ctx context.Context, row row, measure func(context.Context) error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, rowTimeout, errRowTimeout)
+	defer cancel()
+	if err := measure(ctx); err != nil {
+		r.fail(row, "", 0, err)
+	}
 }
 
 // row measures one row, on brokers of its own: what one row leaves behind in them
 // is not to weigh upon the next.
 func (r *runner) row(ctx context.Context, row row) error {
-	return withStand(ctx, row.Far, func(s *stand) error {
-		r.stand = s
+	return withStand(ctx, row, func(s *stand) error {
+		r.stand, r.sweep = s, s.sweep
 		if row.Run != nil {
 			return row.Run(r, ctx, row)
 		}
@@ -142,24 +171,47 @@ func (r *runner) copies(ctx context.Context, row row) error {
 	}
 	all := total(source)
 	r.stand.Logf("%s: %d records, %d MB, written in %.0f s", row.Name, all.records, all.payload/1_000_000, time.Since(began).Seconds())
-	chosen, err := candidatesNamed(row.Candidates)
-	if err != nil {
-		return err
-	}
 	if err := r.warmUp(ctx, row, topic, source); err != nil {
 		return err
 	}
+	return r.inTurn(ctx, row, row.Candidates, func(c candidate, repeat int) (figures.Result, error) {
+		result, err := r.copy(ctx, row, topic, c, source, repeat == 0)
+		result.Wire = wire * float64(result.Payload)
+		return result, err
+	})
+}
+
+// inTurn calls measure for each candidate, and all again for each repeat. Each
+// repeat begins with another candidate, so that none always follows the same. One
+// that has failed is not tried again; the others go on.
+func (r *runner) inTurn(ctx context.Context, row row, names []string, measure func(candidate, int) (figures.Result, error)) error {
+	chosen, err := candidatesNamed(names)
+	if err != nil {
+		return err
+	}
+	failed := make(map[string]bool)
 	for repeat := range r.options.repeats {
-		// Each repeat begins with another candidate, so that none always follows the same.
 		for i := range chosen {
 			c := chosen[(i+repeat)%len(chosen)]
-			result, err := r.copy(ctx, row, topic, c, source, repeat == 0)
-			if err != nil {
-				return err
+			if failed[c.name] {
+				continue
 			}
-			result.Repeat, result.Wire = repeat, wire*float64(result.Payload)
-			r.results = append(r.results, result)
-			r.say(&result)
+			result, err := measure(c, repeat)
+			result.Row, result.Candidate, result.Repeat = row.Name, c.name, repeat
+			if err == nil {
+				err = r.note(&result)
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err == nil {
+				continue
+			}
+			failed[c.name] = true
+			r.fail(row, c.name, repeat, err)
+			if err := r.sweep(ctx); err != nil {
+				return fmt.Errorf("clean up behind %s: %w", c.name, err)
+			}
 		}
 	}
 	return nil
@@ -179,8 +231,8 @@ func (r *runner) fill(ctx context.Context, row row, topic string) (float64, erro
 	return 1 / workload.Ratio(batches), fill(ctx, r.stand.source.Server(), topic, row.Partitions, batches, int64(row.SizeMB)*1e6)
 }
 
-// warmUp lets the copier copy once, unmeasured: the first copy of a topic also
-// compiles the brokers' code.
+// warmUp lets the copier and the product copy once, unmeasured: the first copy of a
+// topic also compiles the brokers' code. Whether they can is not told here.
 func (r *runner) warmUp(ctx context.Context, row row, topic string, source map[int32]content) error {
 	warm, err := candidatesNamed([]string{figures.Copier, figures.Apograph})
 	if err != nil {
@@ -188,7 +240,10 @@ func (r *runner) warmUp(ctx context.Context, row row, topic string, source map[i
 	}
 	for _, c := range warm {
 		if _, err := r.copy(ctx, row, topic, c, source, false); err != nil {
-			return fmt.Errorf("warm up: %w", err)
+			r.stand.Logf("%s: warm up: %v", row.Name, err)
+			if err := r.sweep(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -216,7 +271,7 @@ func (r *runner) copy(ctx context.Context, row row, topic string, c candidate, s
 			return result, fmt.Errorf("%s: the copy differs: %s", c.name, d)
 		}
 	}
-	return result, r.stand.sweep(ctx)
+	return result, r.sweep(ctx)
 }
 
 // job returns one of a new number.
@@ -224,7 +279,7 @@ func (r *runner) job(row row, topic string) job {
 	r.jobs++
 	return job{
 		stand: r.stand, row: row, topic: topic, number: r.jobs, binary: r.options.binary,
-		source: r.stand.sourceServer, target: r.stand.targetServer,
+		source: r.stand.sourceServer, target: r.stand.targetServer, ca: r.stand.ca,
 	}
 }
 
@@ -236,32 +291,4 @@ func ledgerBytes(ctx context.Context, j job) (int64, error) {
 	}
 	var info struct{ Bytes int64 }
 	return info.Bytes, json.Unmarshal(out, &info)
-}
-
-// say tells about one copy while a run goes on.
-func (r *runner) say(result *figures.Result) {
-	r.stand.Logf("%s %d %s: %s CPU-s/GB, %s MB/s, %s MB, target broker %s CPU-s/GB",
-		result.Row, result.Repeat, result.Candidate, figures.Digits(result.CPUPerGB()), figures.Digits(result.Speed()),
-		figures.Digits(result.PeakMB()), figures.Digits(result.TargetCPUPerGB()))
-}
-
-// save writes the raw figures, one result a line.
-func (r *runner) save() error {
-	if len(r.results) == 0 {
-		return nil
-	}
-	if err := os.MkdirAll(r.options.results, 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(filepath.Join(r.options.results, time.Now().UTC().Format("20060102T150405")+".jsonl"))
-	if err != nil {
-		return err
-	}
-	encoder := json.NewEncoder(f)
-	for i := range r.results {
-		if err := encoder.Encode(&r.results[i]); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	return f.Close()
 }

@@ -19,6 +19,7 @@ type job struct {
 	row            row
 	topic          string
 	source, target string // bootstrap servers, as the candidates see them
+	ca             string // file of the certificate of both clusters; empty: no TLS
 	number         int
 	binary         string // of the product
 }
@@ -44,10 +45,13 @@ func candidates() []candidate {
 	mirrored := func(j job) string { return j.alias() + "." + j.topic }
 	return []candidate{
 		{name: figures.Apograph, command: apographCommand, topic: same},
+		{name: figures.Unproven, command: builtAs("-unproven"), topic: same},
+		{name: figures.Decompressed, command: builtAs("-decompressed"), topic: same},
 		{name: figures.Copier, command: copierOf, topic: same},
 		{name: figures.Floor, command: floorOf},
 		{name: figures.MM2, command: mirrorMaker(nil), topic: mirrored, endless: true, jvm: true},
 		{name: figures.MM2Tuned, command: mirrorMaker(tuned), topic: mirrored, endless: true, jvm: true},
+		{name: figures.Reader}, // only verify has a command for it
 	}
 }
 
@@ -71,21 +75,38 @@ func (j job) ledger() string { return j.stand.path(fmt.Sprintf("%d.ledger", j.nu
 // earlier one.
 func (j job) alias() string { return fmt.Sprintf("s%d", j.number) }
 
+// apographCommand is the built product; with TLS, for which it has no flags, its
+// engine in this program.
 func apographCommand(j job) ([]string, error) {
+	if j.ca != "" {
+		return ourselves("engine", "-source", j.source, "-target", j.target, "-topic", j.topic, "-ledger", j.ledger(), "-ca", j.ca)
+	}
 	return []string{
 		j.binary, "replicate", "--once", "-o", "json", "--stats", "0", "--ledger", j.ledger(), "--topics", j.topic,
 		"--source-bootstrap-server", j.source, "--target-bootstrap-server", j.target,
 	}, nil
 }
 
+// builtAs is the product as another build has it, whose name ends differently.
+func builtAs(suffix string) func(job) ([]string, error) {
+	return func(j job) ([]string, error) {
+		j.binary += suffix
+		return apographCommand(j)
+	}
+}
+
 func copierOf(j job) ([]string, error) {
-	self, err := os.Executable()
-	return []string{self, "copier", "-source", j.source, "-target", j.target, "-topic", j.topic, "-codec", j.row.Shape.Codec.String()}, err
+	return ourselves("copier", "-source", j.source, "-target", j.target, "-topic", j.topic, "-codec", j.row.Shape.Codec.String(), "-ca", j.ca)
 }
 
 func floorOf(j job) ([]string, error) {
+	return ourselves("floor", "-source", j.source, "-topic", j.topic, "-sink", j.stand.sink, "-ca", j.ca)
+}
+
+// ourselves returns a command of this program's.
+func ourselves(args ...string) ([]string, error) {
 	self, err := os.Executable()
-	return []string{self, "floor", "-source", j.source, "-topic", j.topic, "-sink", j.stand.sink}, err
+	return append([]string{self}, args...), err
 }
 
 // mirrorMaker returns the command of MirrorMaker with more settings, as
@@ -107,6 +128,9 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 		for _, topic := range []string{"", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.", "config.storage."} {
 			settings = append(settings, topic+"replication.factor=1")
 		}
+		if j.ca != "" {
+			settings = append(append(settings, tlsSettings(alias, j.ca)...), tlsSettings("target", j.ca)...)
+		}
 		if more != nil {
 			settings = append(settings, more(j)...)
 		}
@@ -119,20 +143,35 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 	}
 }
 
-// tuned gives MirrorMaker a task for each of up to four partitions, big fetches,
-// and batches and compression like the source's.
+// tuned gives MirrorMaker a task for each of up to four partitions, big fetches, and
+// batches and compression like the source's. Where each batch has far to go they are
+// as large as a topic takes by default.
+//
+// One partition that is far away has five requests in flight as well, of an
+// idempotent producer, which keeps their order; Connect's own setting is one. With
+// many partitions that is no help: requests are full without it, and a broker that
+// does not lead all of a new topic's partitions yet may refuse a partition's first
+// batch and take the second, whereupon this producer tries the first for ever
+// (OUT_OF_ORDER_SEQUENCE_NUMBER; seen with 1,000 partitions).
 func tuned(j job) []string {
 	batch := max(64<<10, j.row.Shape.BatchBytes, j.row.Shape.RecordBytes+1024)
-	return []string{
-		"tasks.max=4",
-		j.alias() + ".consumer.fetch.max.bytes=" + strconv.Itoa(64<<20),
-		j.alias() + ".consumer.max.partition.fetch.bytes=" + strconv.Itoa(4<<20),
-		j.alias() + ".consumer.max.poll.records=5000",
-		j.alias() + ".consumer.receive.buffer.bytes=" + strconv.Itoa(1<<20),
-		"target.producer.batch.size=" + strconv.Itoa(batch),
-		"target.producer.linger.ms=10",
-		"target.producer.compression.type=" + j.row.Shape.Codec.String(),
-		"target.producer.buffer.memory=" + strconv.Itoa(64<<20),
-		"target.producer.max.request.size=" + strconv.Itoa(8<<20),
+	var more []string
+	if j.row.Far == "target" {
+		batch = 1_000_000
+		if j.row.Partitions == 1 {
+			more = []string{"target.producer.enable.idempotence=true", "target.producer.max.in.flight.requests.per.connection=5"}
+		}
 	}
+	return append(more,
+		"tasks.max=4",
+		j.alias()+".consumer.fetch.max.bytes="+strconv.Itoa(64<<20),
+		j.alias()+".consumer.max.partition.fetch.bytes="+strconv.Itoa(4<<20),
+		j.alias()+".consumer.max.poll.records=5000",
+		j.alias()+".consumer.receive.buffer.bytes="+strconv.Itoa(1<<20),
+		"target.producer.batch.size="+strconv.Itoa(batch),
+		"target.producer.linger.ms=10",
+		"target.producer.compression.type="+j.row.Shape.Codec.String(),
+		"target.producer.buffer.memory="+strconv.Itoa(64<<20),
+		"target.producer.max.request.size="+strconv.Itoa(8<<20),
+	)
 }

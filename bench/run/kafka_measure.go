@@ -18,12 +18,15 @@ import (
 )
 
 // copyTimeout bounds one copy.
-const copyTimeout = 30 * time.Minute
+const copyTimeout = 10 * time.Minute
 
 // measure runs one copy. Expected is how many records will be at the target.
 func measure(ctx context.Context, c candidate, j job, expected content) (figures.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, copyTimeout)
 	defer cancel()
+	if c.command == nil {
+		return figures.Result{}, fmt.Errorf("%s has no part in row %s", c.name, j.row.Name)
+	}
 	args, err := c.command(j)
 	if err != nil {
 		return figures.Result{}, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 )
 
-func kafkaCommand(context.Context, []string) error {
-	return errors.New("real brokers need a build with -tags kafka")
-}
+var errNoKafka = errors.New("real brokers need a build with -tags kafka")
+
+func kafkaCommand(context.Context, []string) error { return errNoKafka }
+func tableCommand(context.Context, []string) error { return errNoKafka }

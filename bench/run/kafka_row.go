@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type row struct {
 	Main       bool     // one of those that a quick run does
 	Fill       filling  // how the topic comes to be; nil: batches of the shape
 	Far        string   // "source" or "target": which is 100 ms away
+	TLS        bool     // on both sides
 	Age        time.Duration
 	// Run is what a row does that is not the copying of a topic.
 	Run func(*runner, context.Context, row) error
@@ -34,6 +36,9 @@ type row struct {
 type filling func(*runner, context.Context, row, string) (float64, error)
 
 const kib = 1 << 10
+
+// provenOrNot is the product with ledger and digests, and without.
+var provenOrNot = []string{figures.Apograph, figures.Unproven, figures.Decompressed}
 
 // rows returns all rows, in the order of the table.
 func rows() []row {
@@ -56,7 +61,7 @@ func rows() []row {
 		{Name: "batch-16k", Shape: shaped(kib, 16*kib, lz4), Partitions: 4, SizeMB: 2000},
 		{Name: "batch-4k", Shape: shaped(kib, 4*kib, lz4), Partitions: 4, SizeMB: 1000, Main: true},
 		{Name: "batch-4k-none", Shape: shaped(kib, 4*kib, none), Partitions: 4, SizeMB: 1000},
-		{Name: "batch-1-none", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 500},
+		{Name: "batch-1-none", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 1000},
 		{Name: "batch-1-lz4", Shape: shaped(kib, 0, lz4), Partitions: 4, SizeMB: 500},
 		{Name: "parts-1", Shape: shaped(kib, 64*kib, lz4), Partitions: 1, SizeMB: 2000},
 		{Name: "parts-64", Shape: shaped(kib, 64*kib, lz4), Partitions: 64, SizeMB: 2000},
@@ -64,10 +69,15 @@ func rows() []row {
 		{Name: "size-1g", Shape: shaped(kib, 64*kib, lz4), Partitions: 4, SizeMB: 1000, Candidates: []string{figures.Apograph, figures.Copier}},
 		{Name: "size-10g", Shape: shaped(kib, 64*kib, lz4), Partitions: 4, SizeMB: 10_000, Candidates: []string{figures.Apograph, figures.Copier}},
 		{Name: "compacted", Shape: plain, Partitions: 4, SizeMB: 800, Fill: (*runner).fillCompacted},
-		{Name: "txn", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 60, Fill: (*runner).fillTransactions},
+		{Name: "txn", Shape: shaped(kib, 0, none), Partitions: 4, SizeMB: 150, Fill: (*runner).fillTransactions},
+		{Name: "tls-none", Shape: shaped(kib, 64*kib, none), Partitions: 4, SizeMB: 2000, TLS: true},
+		{Name: "tls-lz4", Shape: plain, Partitions: 4, SizeMB: 2000, TLS: true},
+		{Name: "no-ledger-none", Shape: shaped(kib, 64*kib, none), Partitions: 4, SizeMB: 2000, Candidates: provenOrNot},
+		{Name: "no-ledger-snappy", Shape: shaped(kib, 64*kib, snappy), Partitions: 4, SizeMB: 2000, Candidates: provenOrNot},
+		{Name: "no-ledger-lz4", Shape: plain, Partitions: 4, SizeMB: 2000, Candidates: provenOrNot},
 		{Name: "tail", Shape: plain, Partitions: 4, SizeMB: 60, Run: (*runner).tail, Candidates: []string{figures.Apograph, figures.Copier, figures.MM2, figures.MM2Tuned}},
 		{Name: "start", Shape: plain, Partitions: 4, SizeMB: 1, Candidates: []string{figures.Apograph, figures.Copier, figures.MM2}},
-		{Name: "start-100m", Shape: plain, Partitions: 4, SizeMB: 1, Run: (*runner).startLarge, Candidates: []string{figures.Apograph}},
+		{Name: "start-100m", Shape: plain, Partitions: 4, SizeMB: 100, Run: (*runner).startLarge, Candidates: []string{figures.Apograph}},
 		{Name: "verify-target", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
 		{Name: "verify-full", Shape: plain, Partitions: 4, SizeMB: 2000, Run: (*runner).verify, Candidates: []string{figures.Apograph, figures.Reader}},
 		{Name: "translate", Shape: plain, Partitions: 1000, SizeMB: 1000, Run: (*runner).translate, Candidates: []string{figures.Apograph}},
@@ -89,7 +99,7 @@ func farRows() []row {
 					}
 					all = append(all, row{
 						Name: name, Shape: workload.Shape{RecordBytes: kib, BatchBytes: batch * kib, Codec: recordbatch.LZ4},
-						Partitions: partitions, SizeMB: 200, Far: side, Age: age,
+						Partitions: partitions, SizeMB: 500, Far: side, Age: age,
 						Candidates: []string{figures.Apograph, figures.Copier, figures.MM2Tuned},
 					})
 				}
@@ -99,28 +109,38 @@ func farRows() []row {
 	return all
 }
 
-// rowsNamed returns the rows of a list of names, in the table's order; all of an
-// empty list.
+// rowsNamed returns the rows of a list of names or patterns (rtt-*), in the table's
+// order; all of an empty list.
 func rowsNamed(list string) ([]row, error) {
 	if list == "" {
 		return rows(), nil
 	}
-	names := strings.Split(list, ",")
+	patterns := strings.Split(list, ",")
+	used := make([]bool, len(patterns))
 	var chosen []row
 	for _, r := range rows() {
-		if i := slices.Index(names, r.Name); i >= 0 {
+		in := false
+		for i, pattern := range patterns {
+			if matches, _ := path.Match(pattern, r.Name); matches {
+				in, used[i] = true, true
+			}
+		}
+		if in {
 			chosen = append(chosen, r)
-			names = slices.Delete(names, i, i+1)
 		}
 	}
-	if len(names) > 0 {
-		var known []string
-		for _, r := range rows() {
-			known = append(known, r.Name)
-		}
-		return nil, fmt.Errorf("no row %s; there are %s", strings.Join(names, ", "), strings.Join(known, ", "))
+	if i := slices.Index(used, false); i >= 0 {
+		return nil, fmt.Errorf("no row %s; there are %s", patterns[i], strings.Join(names(rows()), ", "))
 	}
 	return chosen, nil
+}
+
+func names(rows []row) []string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, r.Name)
+	}
+	return all
 }
 
 // sampleEvery is how often a copy is looked at. A look asks the target for the end

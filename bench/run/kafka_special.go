@@ -50,7 +50,7 @@ func (r *runner) fillCompacted(ctx context.Context, row row, topic string) (floa
 }
 
 // transactionLanes is how many producers write transactions at once.
-const transactionLanes = 16
+const transactionLanes = 32
 
 // fillTransactions writes transactions of one record each.
 func (r *runner) fillTransactions(ctx context.Context, row row, topic string) (float64, error) {

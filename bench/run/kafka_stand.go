@@ -50,6 +50,7 @@ type stand struct {
 
 	source, target *kafkatest.Kafka
 	sink           string // address that drops what it is sent
+	ca, keys       string // files of the certificate of both clusters and of the sink, without and with its key; empty: no TLS
 
 	sourceServer, targetServer string // as the candidates see them
 }
@@ -60,9 +61,9 @@ type standFailure string
 func (f standFailure) Error() string { return string(f) }
 
 // withStand starts the clusters, calls f, and cleans up, whatever happens. The
-// candidates, and they alone, see the cluster that is called far ("source",
-// "target" or none) from a distance.
-func withStand(ctx context.Context, far string, f func(*stand) error) (err error) {
+// candidates, and they alone, see the cluster that is far in the row from a
+// distance, and both over TLS if the row says so.
+func withStand(ctx context.Context, row row, f func(*stand) error) (err error) {
 	dir, err := os.MkdirTemp("", "apograph-bench-")
 	if err != nil {
 		return err
@@ -82,7 +83,12 @@ func withStand(ctx context.Context, far string, f func(*stand) error) (err error
 		}
 	}()
 	s.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := s.startClusters(far); err != nil {
+	if row.TLS {
+		if err := s.makeKeys(); err != nil {
+			return err
+		}
+	}
+	if err := s.startClusters(row); err != nil {
 		return err
 	}
 	if err := s.startSink(); err != nil {
@@ -97,7 +103,7 @@ func (s *stand) startSink() error {
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(s.ctx, self, "sink")
+	command := exec.CommandContext(s.ctx, self, "sink", "-keys", s.keys)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		return err
@@ -117,26 +123,22 @@ func (s *stand) startSink() error {
 // oneWay is the delay to a cluster that is far, in each direction.
 const oneWay = 50 * time.Millisecond
 
-func (s *stand) startClusters(far string) error {
+func (s *stand) startClusters(row row) error {
 	options := []kafkatest.KafkaOptions{{Name: "source"}, {Name: "target"}}
 	servers := make([]string, len(options))
 	for i := range options {
 		o := &options[i]
 		o.JVM, o.Config = brokerJVM, brokerConfig
-		if o.Name != far {
-			continue
+		var err error
+		switch {
+		case row.TLS:
+			servers[i], err = s.listenTLS(o)
+		case o.Name == row.Far:
+			servers[i], err = s.listenFar(o)
 		}
-		port, err := freePort()
 		if err != nil {
 			return err
 		}
-		proxy, err := delay.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), oneWay)
-		if err != nil {
-			return err
-		}
-		s.Cleanup(proxy.Close)
-		o.Listeners = []kafkatest.KafkaListener{{Name: "FAR", Port: port, Advertised: proxy.Port()}}
-		servers[i] = proxy.Address()
 	}
 	clusters := kafkatest.StartKafkas(s, options...)
 	for i, k := range clusters {
@@ -147,6 +149,21 @@ func (s *stand) startClusters(far string) error {
 	s.source, s.target = clusters[0], clusters[1]
 	s.sourceServer, s.targetServer = servers[0], servers[1]
 	return nil
+}
+
+// listenFar gives a cluster a listener behind a proxy, and returns its address.
+func (s *stand) listenFar(o *kafkatest.KafkaOptions) (string, error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	proxy, err := delay.Start(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), oneWay)
+	if err != nil {
+		return "", err
+	}
+	s.Cleanup(proxy.Close)
+	o.Listeners = []kafkatest.KafkaListener{{Name: "FAR", Port: port, Advertised: proxy.Port()}}
+	return proxy.Address(), nil
 }
 
 // freePort returns a port that was free a moment ago.

@@ -14,25 +14,28 @@ import (
 	"apograph/internal/recordbatch"
 )
 
-// What the large ledger is about: many records without content, in batches of
-// the number that 64 KB of 100 bytes have.
+// What the large ledger is about: tiny records, in batches of the number that 64 KB of
+// 100 bytes have.
 const (
-	manyRecords  = 100_000_000
-	manyPerBatch = 600
+	manyPerBatch   = 600
+	manyPartitions = 64 // so that filling them takes few requests
 )
 
 // startLarge measures how long a copier takes to its first record when its ledger
-// has the books of 100 million: each repeat adds a topic to the flow.
+// has the books of as many million records as the row's size says: each repeat adds a
+// topic to the flow.
 func (r *runner) startLarge(ctx context.Context, row row) error {
 	const many = "bench-many"
-	if err := r.stand.source.CreateTopic(ctx, many, int32(row.Partitions), kafkatest.LoadConfigs()); err != nil {
+	records := int64(row.SizeMB) * 1_000_000
+	row.SizeMB = 1
+	if err := r.stand.source.CreateTopic(ctx, many, manyPartitions, kafkatest.LoadConfigs()); err != nil {
 		return err
 	}
-	blank, err := workload.Blank(manyPerBatch, recordbatch.LZ4, time.Now().UnixMilli())
+	tiny, err := workload.Tiny(manyPerBatch, recordbatch.LZ4, time.Now().UnixMilli())
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, r.stand.source.Server(), many, row.Partitions, []workload.Batch{blank}, manyRecords); err != nil {
+	if err := fill(ctx, r.stand.source.Server(), many, manyPartitions, []workload.Batch{tiny}, records); err != nil {
 		return err
 	}
 	books := r.job(row, many)
@@ -40,29 +43,26 @@ func (r *runner) startLarge(ctx context.Context, row row) error {
 	if err != nil {
 		return err
 	}
-	first, err := measure(ctx, chosen[0], books, content{records: manyRecords, payload: manyRecords})
+	first, err := measure(ctx, chosen[0], books, content{records: records, payload: records})
 	if err != nil {
 		return err
 	}
-	r.stand.Logf("%s: the books of %d records are there after %.0f s", row.Name, manyRecords, first.Whole.Seconds)
-	for repeat := range r.options.repeats {
+	size, err := ledgerBytes(ctx, books)
+	if err != nil {
+		return err
+	}
+	r.stand.Logf("%s: the books of %d records, %d bytes, are there after %.0f s", row.Name, records, size, first.Whole.Seconds)
+	return r.inTurn(ctx, row, row.Candidates, func(_ candidate, repeat int) (figures.Result, error) {
 		topic := fmt.Sprintf("%s-%d", "bench-start", repeat)
 		if _, err := r.fill(ctx, row, topic); err != nil {
-			return err
+			return figures.Result{}, err
 		}
 		source, err := contentOf(ctx, r.stand.source.Server(), topic)
 		if err != nil {
-			return err
+			return figures.Result{}, err
 		}
-		result, err := measure(ctx, startOn(books, topic), r.job(row, topic), total(source))
-		if err != nil {
-			return err
-		}
-		result.Repeat = repeat
-		r.results = append(r.results, result)
-		r.say(&result)
-	}
-	return nil
+		return measure(ctx, startOn(books, topic), r.job(row, topic), total(source))
+	})
 }
 
 // startOn is the product with the ledger of another job, to which it adds a topic.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,27 +29,13 @@ const (
 // tail measures how long a record takes from a producer at the source to a
 // consumer at the target, once the copier has caught up.
 func (r *runner) tail(ctx context.Context, row row) error {
-	chosen, err := candidatesNamed(row.Candidates)
-	if err != nil {
-		return err
-	}
-	for repeat := range r.options.repeats {
-		for i := range chosen {
-			c := chosen[(i+repeat)%len(chosen)]
-			result, err := r.tailOnce(ctx, row, c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			result.Row, result.Candidate, result.Repeat, result.Warm = row.Name, c.name, repeat, false
-			r.results = append(r.results, result)
-			r.stand.Logf("%s %d %s: p50 %s ms, p99 %s ms, %s MB", row.Name, repeat, c.name,
-				figures.Digits(result.LatencyP50), figures.Digits(result.LatencyP99), figures.Digits(result.PeakMB()))
-			if err := r.stand.sweep(ctx); err != nil {
-				return err
-			}
+	return r.inTurn(ctx, row, row.Candidates, func(c candidate, _ int) (figures.Result, error) {
+		result, err := r.tailOnce(ctx, row, c)
+		if err != nil {
+			return result, err
 		}
-	}
-	return nil
+		return result, r.sweep(ctx)
+	})
 }
 
 // endless returns the arguments of a candidate's command that keep it going at the
@@ -103,11 +90,13 @@ func (r *runner) tailOnce(ctx context.Context, row row, c candidate) (figures.Re
 	if produceErr := <-failed; err == nil {
 		err = produceErr
 	}
+	if err != nil {
+		log, _ := os.ReadFile(output.Name())
+		return figures.Result{}, fmt.Errorf("%w\n%s", err, log[max(0, len(log)-4000):])
+	}
 	var result figures.Result
 	result.LatencyP50, result.LatencyP99 = figures.Percentile(latencies, 0.5), figures.Percentile(latencies, 0.99)
-	if err == nil {
-		result.PeakRSS, err = figures.PeakRSS(command.Process.Pid)
-	}
+	result.PeakRSS, err = figures.PeakRSS(command.Process.Pid)
 	return result, err
 }
 
@@ -172,6 +161,9 @@ func arrivals(ctx context.Context, servers, topic string) ([]float64, error) {
 			}
 		})
 		if !first.IsZero() && now.Sub(first) > tailWarmUp+tailTime {
+			if len(latencies) == 0 {
+				return nil, errors.New("nothing that was sent late enough arrived")
+			}
 			return latencies, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -18,28 +19,28 @@ import (
 
 // prepare writes a row's topic, has the product copy it, and leaves both there. It
 // returns the job of the copy and what is in the topic.
-func (r *runner) prepare(ctx context.Context, row row) (job, content, error) {
+func (r *runner) prepare(ctx context.Context, row row) (job, map[int32]content, error) {
 	topic := "bench-" + row.Name
 	if _, err := r.fill(ctx, row, topic); err != nil {
-		return job{}, content{}, err
+		return job{}, nil, err
 	}
 	source, err := contentOf(ctx, r.stand.source.Server(), topic)
 	if err != nil {
-		return job{}, content{}, err
+		return job{}, nil, err
 	}
 	j := r.job(row, topic)
 	chosen, err := candidatesNamed([]string{figures.Apograph})
 	if err != nil {
-		return job{}, content{}, err
+		return job{}, nil, err
 	}
 	_, err = measure(ctx, chosen[0], j, total(source))
-	return j, total(source), err
+	return j, source, err
 }
 
 // verify proves a copy, against a consumer that reads the same clusters and does
 // nothing with the records.
 func (r *runner) verify(ctx context.Context, row row) error {
-	j, all, err := r.prepare(ctx, row)
+	j, source, err := r.prepare(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -57,25 +58,13 @@ func (r *runner) verify(ctx context.Context, row row) error {
 	always := func(args []string) func(job) ([]string, error) {
 		return func(job) ([]string, error) { return args, nil }
 	}
-	return r.alternate(ctx, j, all,
-		candidate{name: figures.Apograph, command: always(product)},
-		candidate{name: figures.Reader, command: always(append([]string{self, "reader", "-topic", j.topic}, clusters...))})
-}
-
-// alternate has candidates do what leaves nothing behind, in turn.
-func (r *runner) alternate(ctx context.Context, j job, all content, chosen ...candidate) error {
-	for repeat := range r.options.repeats {
-		for i := range chosen {
-			result, err := measure(ctx, chosen[(i+repeat)%len(chosen)], j, all)
-			if err != nil {
-				return err
-			}
-			result.Repeat = repeat
-			r.results = append(r.results, result)
-			r.say(&result)
-		}
+	commands := map[string]func(job) ([]string, error){
+		figures.Apograph: always(product),
+		figures.Reader:   always(append([]string{self, "reader", "-topic", j.topic}, clusters...)),
 	}
-	return nil
+	return r.inTurn(ctx, row, row.Candidates, func(c candidate, _ int) (figures.Result, error) {
+		return measure(ctx, candidate{name: c.name, command: commands[c.name]}, j, total(source))
+	})
 }
 
 // translations is how many offsets a file has.
@@ -85,14 +74,16 @@ const translations = 1_000_000
 // looks up offsets one by one in this process, as nothing tells from outside how
 // long a single one takes.
 func (r *runner) translate(ctx context.Context, row row) error {
-	j, all, err := r.prepare(ctx, row)
+	j, source, err := r.prepare(ctx, row)
 	if err != nil {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	offset := func() (int32, int64) {
-		return rng.Int32N(int32(row.Partitions)), rng.Int64N(all.records / int64(row.Partitions) * 9 / 10)
+	least := int64(math.MaxInt64) // records of a partition: beyond its end there is no answer
+	for _, c := range source {
+		least = min(least, c.records)
 	}
+	offset := func() (int32, int64) { return rng.Int32N(int32(row.Partitions)), rng.Int64N(least) }
 	path := r.stand.path("offsets.csv")
 	if err := writeOffsets(path, j.topic, row.Partitions, offset); err != nil {
 		return err
@@ -100,20 +91,15 @@ func (r *runner) translate(ctx context.Context, row row) error {
 	c := candidate{name: figures.Apograph, command: func(job) ([]string, error) {
 		return []string{j.binary, "translate", "--ledger", j.ledger(), "--from-file", path, "-o", "csv"}, nil
 	}}
-	for repeat := range r.options.repeats {
-		result, err := measure(ctx, c, j, all)
+	return r.inTurn(ctx, row, row.Candidates, func(candidate, int) (figures.Result, error) {
+		result, err := measure(ctx, c, j, content{}) // which copies nothing
 		if err != nil {
-			return err
+			return result, err
 		}
-		result.Repeat = repeat
 		result.OffsetsPerCPU = translations / result.Whole.CPU
-		if result.LatencyP50, result.LatencyP99, err = lookUps(j, offset); err != nil {
-			return err
-		}
-		r.results = append(r.results, result)
-		r.stand.Logf("%s %d: %.0f offsets in a second of CPU, p99 %s ms", row.Name, repeat, result.OffsetsPerCPU, figures.Digits(result.LatencyP99))
-	}
-	return nil
+		result.LatencyP50, result.LatencyP99, err = lookUps(j, offset)
+		return result, err
+	})
 }
 
 func writeOffsets(path, topic string, partitions int, offset func() (int32, int64)) error {

@@ -51,7 +51,7 @@ func (s Shape) Distinct() int {
 type Batch struct {
 	Bytes   []byte
 	Records int // in it
-	Payload int // bytes of keys and values in it; of Blank its records
+	Payload int // bytes of keys and values in it; of Tiny its records
 }
 
 // Batches returns the different batches of a shape, the same ones for the same
@@ -100,17 +100,25 @@ func Ratio(batches []Batch) float64 {
 	return float64(payload) / float64(wire)
 }
 
-// Blank returns a batch of so many records without key and with an empty value:
-// for topics of very many records that take little room.
-func Blank(records int, codec recordbatch.Codec, timeMillis int64) (Batch, error) {
+// Tiny returns a batch of so many records without key, whose values are a few random
+// bytes: for topics of very many records that take little room, in batches that no
+// copier takes for small ones. Its payload counts records.
+func Tiny(records int, codec recordbatch.Codec, timeMillis int64) (Batch, error) {
+	rng := rand.New(rand.NewPCG(1, uint64(records)))
 	var builder recordbatch.Builder
 	builder.Reset(codec)
 	for range records {
-		builder.Append(&recordbatch.Record{Value: []byte{}}, timeMillis)
+		value := make([]byte, tinyBytes)
+		for i := range value {
+			value[i] = byte(rng.Uint32())
+		}
+		builder.Append(&recordbatch.Record{Value: value}, timeMillis)
 	}
 	sealed, err := builder.Seal(nil, -1, -1, -1)
 	return Batch{Bytes: sealed, Records: records, Payload: records}, err
 }
+
+const tinyBytes = 12
 
 // A Record is a key and a value.
 type Record struct{ Key, Value []byte }
