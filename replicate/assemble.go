@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// smallBatch is the wire size below which batches are worth joining: a
-	// batch costs the target broker 20 to 55 us whatever its size.
+	// smallBatch is the size, uncompressed, below which compressed batches are
+	// worth joining: a batch costs the target broker 20 to 55 us whatever its size,
+	// and to compress costs us more than that from there on.
 	smallBatch = 8 << 10
 
-	// joinBytes is how many uncompressed bytes are joined into one batch.
-	joinBytes = 256 << 10
+	// wideBatch is the same where nothing is compressed anew, or the round trip is
+	// what limits a partition.
+	wideBatch = 512 << 10
 
-	// Over a distance, where the round trip is what limits a partition, batches
-	// below farBatch are worth joining, to as much as a producer's batches may
-	// hold by default, with room for their framing.
-	farBatch     = 512 << 10
-	farJoinBytes = 960 << 10
+	// joinBytes is how many uncompressed bytes are joined into one batch: as much
+	// as a producer's batches may hold by default, with room for their framing.
+	joinBytes = 960 << 10
 
 	// maxBodyBytes bounds a decompressed batch.
 	maxBodyBytes = 256 << 20
@@ -68,7 +68,6 @@ type assembler struct {
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
 	joinLimit          int   // uncompressed bytes of a joined batch
-	farJoinLimit       int   // the same over a distance
 	far                bool  // the round trip to the target limits the partition
 	booksOnly          bool  // units get no batch: nothing will be sent
 
@@ -263,8 +262,7 @@ func (a *assembler) presentOffsets(h recordbatch.Header, batch []byte) ([]int64,
 // take accounts for a batch of records to copy.
 func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 	passes := h.Dense() && !h.LogAppendTime() && h.BaseOffset == a.pos
-	whole := passes && h.Size() >= a.worthJoining(h.Codec())
-	if whole && !decompressed {
+	if passes && !decompressed && h.Size() >= smallBatch {
 		a.flush(c)
 		return a.pass(c, h, batch, nil)
 	}
@@ -272,7 +270,7 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 	if err != nil {
 		return a.corrupt(fmt.Errorf("%v batch: %w", h.Codec(), err))
 	}
-	if whole {
+	if passes && len(body) >= a.worthJoining(h.Codec()) {
 		a.flush(c)
 		return a.pass(c, h, batch, body)
 	}
@@ -293,25 +291,15 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 	return nil
 }
 
-// worthJoining returns the wire size below which a batch is joined with the next.
+// worthJoining returns the size, uncompressed, below which a batch is joined with
+// the next. Where nothing is compressed that costs little, and spares the target most
+// of its work.
 func (a *assembler) worthJoining(codec recordbatch.Codec) int {
-	if a.large(codec) {
-		return farBatch
+	if a.far || codec == recordbatch.None {
+		return wideBatch
 	}
 	return smallBatch
 }
-
-// joinedBytes returns how many uncompressed bytes a joined batch holds at most.
-func (a *assembler) joinedBytes(codec recordbatch.Codec) int {
-	if a.large(codec) {
-		return a.farJoinLimit
-	}
-	return a.joinLimit
-}
-
-// large reports whether batches are joined to large ones: to do so costs little
-// where nothing is compressed, and spares the target most of its work.
-func (a *assembler) large(codec recordbatch.Codec) bool { return a.far || codec == recordbatch.None }
 
 // check walks the whole body before anything is taken from it.
 func (a *assembler) check(h recordbatch.Header, body []byte) error {
@@ -349,7 +337,7 @@ func (a *assembler) joins(h recordbatch.Header, body int) bool {
 	j := &a.join
 	return j.unit == nil ||
 		j.codec == h.Codec() && j.unit.entry.LeaderEpoch == h.LeaderEpoch &&
-			j.body+body <= a.joinedBytes(j.codec) && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
+			j.body+body <= a.joinLimit && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
 }
 
 // absorb appends the records of a checked batch, from the position on, to the

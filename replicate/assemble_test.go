@@ -32,7 +32,7 @@ func batchOf(base int64, n int32) []byte {
 // newTestAssembler returns an assembler at source offset 0.
 func newTestAssembler() *assembler {
 	return &assembler{
-		tools: &tools{buffers: &buffers{}}, joinLimit: joinBytes, farJoinLimit: farJoinBytes,
+		tools: &tools{buffers: &buffers{}}, joinLimit: joinBytes,
 		logStart: func() (int64, error) { return 0, nil },
 		loss:     func(bool) ledger.Cause { return ledger.CauseRetention },
 	}

@@ -438,7 +438,7 @@ func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
 		}
 		asm := &assembler{
 			pos: from, timestampsReplaced: traits.timestampsReplaced, compactPolicy: traits.compacts, compactSeen: traits.compacts,
-			keepInfos: true, booksOnly: true, joinLimit: joinBytes, farJoinLimit: farJoinBytes,
+			keepInfos: true, booksOnly: true, joinLimit: joinBytes,
 			loss:     func(bool) ledger.Cause { return ledger.CauseNone }, // it is begun again then
 			logStart: func() (int64, error) { start, _, err := f.sourceRange(j.source()); return start, err },
 		}

@@ -83,7 +83,7 @@ func BenchmarkPass(b *testing.B) {
 		for _, record := range []int{100, 1 << 10} {
 			body := 64 << 10
 			if codec == recordbatch.None {
-				body = farBatch + 1<<16 // below that they are joined
+				body = wideBatch + 1<<16 // below that they are joined
 			}
 			b.Run(fmt.Sprintf("%v/record=%d", codec, record), func(b *testing.B) { benchPath(b, codec, record, body, false) })
 		}

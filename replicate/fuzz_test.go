@@ -30,7 +30,7 @@ func FuzzAssemble(f *testing.F) {
 			return
 		}
 		a := &assembler{
-			tools: t, joinLimit: joinBytes, farJoinLimit: farJoinBytes, pos: pos, compactPolicy: flags&1 > 0, firstSight: flags&2 > 0,
+			tools: t, joinLimit: joinBytes, pos: pos, compactPolicy: flags&1 > 0, firstSight: flags&2 > 0,
 			timestampsReplaced: flags&8 > 0, keepInfos: flags&16 > 0,
 			logStart: func() (int64, error) { return logStart, nil },
 			loss:     func(bool) ledger.Cause { return ledger.CauseRetention },

@@ -341,8 +341,7 @@ func (p *partition) learn(t traits) {
 	a.compactSeen = a.compactSeen || a.compactPolicy
 	p.hollow = t.local
 	p.deletion, p.tombstones = t.deletion, t.tombstones
-	a.timestampsReplaced, a.compactPolicy = t.timestampsReplaced, t.compacts
-	a.joinLimit, a.farJoinLimit = min(joinBytes, t.batchLimit), min(farJoinBytes, t.batchLimit)
+	a.timestampsReplaced, a.compactPolicy, a.joinLimit = t.timestampsReplaced, t.compacts, t.joinLimit
 }
 
 // checkSources stops partitions whose source topic is gone. It runs after each

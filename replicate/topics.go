@@ -48,7 +48,7 @@ type traits struct {
 	compacts           bool // the source topic does
 	deletion           deletion
 	tombstones         int64 // delete.retention.ms
-	batchLimit         int   // bytes of a batch that the target takes
+	joinLimit          int   // bytes of a batch
 	local              bool  // all of the source's log is known to lie on its brokers' disks
 }
 
@@ -58,7 +58,7 @@ func (x *topicFacts) traits() traits {
 		compacts:           x.source.compacts(),
 		deletion:           x.source.deletion(),
 		tombstones:         x.source.integer("delete.retention.ms", 24*time.Hour.Milliseconds()),
-		batchLimit:         x.target.maxBatchBytes(),
+		joinLimit:          min(joinBytes, x.target.maxBatchBytes()),
 		local:              x.source != nil && x.source.get("remote.storage.enable", "false") == "false",
 	}
 }
