@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// smallBatch is the size, uncompressed, below which compressed batches are
-	// worth joining: a batch costs the target broker 20 to 55 us whatever its size,
-	// and to compress costs us more than that from there on.
-	smallBatch = 8 << 10
+	// smallBatch and smallCheapBatch are the sizes, uncompressed, below which
+	// compressed batches are worth joining: each costs the target broker and us more
+	// than to compress it. It depends on what that costs; lz4 and snappy are cheap.
+	smallBatch      = 8 << 10
+	smallCheapBatch = 24 << 10
 
 	// wideBatch is the same where nothing is compressed anew, or the round trip is
 	// what limits a partition.
@@ -295,8 +296,11 @@ func (a *assembler) take(c *chunk, h recordbatch.Header, batch []byte) error {
 // the next. Where nothing is compressed that costs little, and spares the target most
 // of its work.
 func (a *assembler) worthJoining(codec recordbatch.Codec) int {
-	if a.far || codec == recordbatch.None {
+	switch {
+	case a.far || codec == recordbatch.None:
 		return wideBatch
+	case codec == recordbatch.LZ4 || codec == recordbatch.Snappy:
+		return smallCheapBatch
 	}
 	return smallBatch
 }

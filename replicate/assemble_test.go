@@ -167,34 +167,55 @@ func TestSmallBatchesAreJoinedAndLargeOnesPass(t *testing.T) {
 	}
 }
 
-// TestOverADistanceBatchesAreLarge: compressed batches that pass as they are to a
-// target nearby are joined where the round trip limits what is copied.
-func TestOverADistanceBatchesAreLarge(t *testing.T) {
+// TestWhatIsJoined: batches are joined where that costs less than they do by
+// themselves, and all where the round trip limits what is copied.
+func TestWhatIsJoined(t *testing.T) {
+	for _, tt := range []struct {
+		codec recordbatch.Codec
+		size  int
+		far   bool
+		units int
+	}{
+		{recordbatch.None, 64 << 10, false, 1},
+		{recordbatch.LZ4, 16 << 10, false, 1},
+		{recordbatch.LZ4, 32 << 10, false, 3},
+		{recordbatch.LZ4, 64 << 10, true, 1},
+		{recordbatch.Snappy, 16 << 10, false, 1},
+		{recordbatch.Snappy, 32 << 10, false, 3},
+		{recordbatch.Zstd, 4 << 10, false, 1},
+		{recordbatch.Zstd, 16 << 10, false, 3},
+		{recordbatch.Zstd, 16 << 10, true, 1},
+		{recordbatch.Gzip, 4 << 10, false, 1},
+		{recordbatch.Gzip, 16 << 10, false, 3},
+	} {
+		a := newTestAssembler()
+		a.far = tt.far
+		units, err := assembleAll(a, noiseBatches(t, tt.codec, tt.size))
+		if err != nil || len(units) != tt.units {
+			t.Errorf("%+v: %d units, %v", tt, len(units), err)
+		}
+	}
+}
+
+// noiseBatches returns three batches of one record each, which does not compress.
+func noiseBatches(t *testing.T, codec recordbatch.Codec, size int) (data []byte) {
 	r := rand.New(rand.NewPCG(1, 2))
-	value := make([]byte, 16<<10)
-	var data []byte
-	for i := range int64(3) {
+	value := make([]byte, size)
+	for i := range uint64(3) {
 		for j := range value {
 			value[j] = byte(r.IntN(256))
 		}
 		var b recordbatch.Builder
-		b.Reset(recordbatch.LZ4)
+		b.Reset(codec)
 		b.Append(&recordbatch.Record{Value: value}, 5)
 		batch, err := b.Seal(nil, -1, -1, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		binary.BigEndian.PutUint64(batch, uint64(i)) // the base offset, which no checksum covers
+		binary.BigEndian.PutUint64(batch, i) // the base offset, which no checksum covers
 		data = append(data, batch...)
 	}
-	for far, want := range map[bool]int{false: 3, true: 1} {
-		a := newTestAssembler()
-		a.far = far
-		units, err := assembleAll(a, data)
-		if err != nil || len(units) != want {
-			t.Errorf("far %v: %d units, %v; want %d", far, len(units), err, want)
-		}
-	}
+	return data
 }
 
 // TestPositionIsTheBatchsEnd: what the cleaner left of a batch says where the

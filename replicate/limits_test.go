@@ -23,7 +23,7 @@ func TestMemoryUnderASlowTarget(t *testing.T) {
 	for _, tt := range []struct {
 		codec kafkatest.Codec
 		most  int64
-	}{{kafkatest.LZ4, 12 << 20}, {kafkatest.None, 24 << 20}} {
+	}{{kafkatest.Zstd, 12 << 20}, {kafkatest.None, 24 << 20}} {
 		t.Run(fmt.Sprint(tt.codec), func(t *testing.T) { memoryUnderASlowTarget(t, tt.codec, tt.most) })
 	}
 }

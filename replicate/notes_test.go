@@ -162,7 +162,7 @@ func appendEachBig(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
 // compressed, and too large to be joined with another.
 func mustAppendBatchOf(t *testing.T, pair *kafkatest.Pair, records ...*kgo.Record) {
 	t.Helper()
-	if err := pair.Source.Bootstrap.Append(t.Context(), kafkatest.LZ4, records...); err != nil {
+	if err := pair.Source.Bootstrap.Append(t.Context(), kafkatest.Zstd, records...); err != nil {
 		t.Fatal(err)
 	}
 }
