@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,10 @@ const (
 	// hold by default, with room for their framing.
 	farBatch     = 512 << 10
 	farJoinBytes = 960 << 10
+
+	// spareRoom is by how many times the memory of a joined batch may be larger than
+	// it: what was written to for a large one is not held for a small one.
+	spareRoom = 4
 
 	// maxBodyBytes bounds a decompressed batch.
 	maxBodyBytes = 256 << 20
@@ -435,15 +440,24 @@ func (a *assembler) flush(c *chunk) {
 	case j.raw != nil:
 		j.unit.batch, j.unit.pin = j.raw, c.pin.retain()
 	default:
-		u := j.unit
-		u.buffer = a.tools.buffers.get()
-		batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
-		if err != nil {
-			panic("replicate: seal of records that were walked: " + err.Error())
-		}
-		u.batch, u.buffer.bytes, u.recoded = batch, batch, true
+		a.seal(j.unit)
 	}
 	a.ready = append(a.ready, j.unit)
+}
+
+// seal gives u the batch of what was joined.
+func (a *assembler) seal(u *unit) {
+	u.buffer = a.tools.buffers.get()
+	batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
+	if err != nil {
+		panic("replicate: seal of records that were walked: " + err.Error())
+	}
+	u.batch, u.buffer.bytes, u.recoded = batch, batch, true
+	if cap(batch) > spareRoom*len(batch) {
+		u.batch = bytes.Clone(batch)
+		u.buffer.giveBack()
+		u.buffer = nil
+	}
 }
 
 // showsCompaction reports whether a batch not yet assembled shows the

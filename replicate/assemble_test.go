@@ -338,3 +338,34 @@ func TestWhatComesAgainIsNotTakenAgain(t *testing.T) {
 		t.Errorf("%d records, up to %v; want 14 records up to 14", records, ends)
 	}
 }
+
+// TestSmallBatchesHoldLittle: a batch that is small does not keep the memory of a
+// large one.
+func TestSmallBatchesHoldLittle(t *testing.T) {
+	a := newTestAssembler()
+	large := valueBatch(0, 700<<10)
+	units, err := assembleAll(a, append(valueBatch(0, 400<<10), valueBatch(1, 400<<10)...))
+	if err != nil || len(units) != 1 || len(units[0].batch) < len(large) {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	units[0].release()
+	held, used := 0, 0
+	for i := range 20 {
+		base := int64(2 + 2*i)
+		units, err := assembleAll(a, append(valueBatch(base, 100), valueBatch(base+1, 100)...))
+		if err != nil || len(units) != 1 {
+			t.Fatalf("%d units, %v", len(units), err)
+		}
+		held, used = held+cap(units[0].batch), used+len(units[0].batch)
+	}
+	if held > 4*used {
+		t.Errorf("20 batches with %d bytes hold %d", used, held)
+	}
+}
+
+// valueBatch returns an uncompressed batch of one record at base.
+func valueBatch(base int64, size int) []byte {
+	h := recordbatch.Header{BaseOffset: base, Magic: 2, Count: 1, BaseTimestamp: 1000, MaxTimestamp: 1000, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}
+	r := recordbatch.Record{Value: make([]byte, size)}
+	return h.Encode(nil, r.Encode(nil))
+}
