@@ -3,6 +3,7 @@ package replicate
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"apograph/internal/recordbatch"
@@ -363,6 +364,7 @@ func (a *assembler) absorb(h recordbatch.Header, body []byte) {
 	j := &a.join
 	if j.unit == nil {
 		*j = joint{unit: a.newUnit(h), codec: h.Codec()}
+		j.unit.maxTimestamp = math.MinInt64
 		a.tools.builder.Reset(h.Codec())
 	}
 	t := a.tools
@@ -375,9 +377,9 @@ func (a *assembler) absorb(h recordbatch.Header, body []byte) {
 		t.builder.Append(&t.record, timestamp)
 		a.fill(j.unit, offset)
 		a.account(j.unit, offset, timestamp)
+		j.unit.maxTimestamp = max(j.unit.maxTimestamp, timestamp)
 	}
 	a.fill(j.unit, h.NextOffset())
-	j.unit.maxTimestamp = max(j.unit.maxTimestamp, h.MaxTimestamp)
 	j.body += len(body)
 }
 

@@ -40,6 +40,7 @@ func (p *partition) refused(a answer) {
 		return
 	}
 	for _, part := range parts {
+		part.stale = p.flow.stale(part.maxTimestamp)
 		p.flow.reader.hold(part)
 	}
 	p.win.split(parts...)
