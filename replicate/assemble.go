@@ -96,7 +96,7 @@ type joint struct {
 	unit  *unit
 	codec recordbatch.Codec
 	raw   []byte // the batch itself while the unit is one dense batch
-	body  int    // uncompressed bytes
+	body  int    // uncompressed bytes, as they are encoded anew
 }
 
 // A sourceError reports a batch that cannot be copied, at a source offset.
@@ -380,7 +380,7 @@ func (a *assembler) absorb(h recordbatch.Header, body []byte) {
 		j.unit.maxTimestamp = max(j.unit.maxTimestamp, timestamp)
 	}
 	a.fill(j.unit, h.NextOffset())
-	j.body += len(body)
+	j.body = a.tools.builder.BodyBytes()
 }
 
 // fill accounts for the offsets from the position to offset, which a batch

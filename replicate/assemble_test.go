@@ -369,3 +369,23 @@ func valueBatch(base int64, size int) []byte {
 	r := recordbatch.Record{Value: make([]byte, size)}
 	return h.Encode(nil, r.Encode(nil))
 }
+
+// TestJoinedBatchKeepsItsLimit: offsets and times take more bytes in a large batch
+// than they did in the small ones. A batch that the target would not take would be
+// split, and all of it encoded once more.
+func TestJoinedBatchKeepsItsLimit(t *testing.T) {
+	const slack = 8 << 10 // of the batch that comes last
+	var data []byte
+	for base := int64(0); len(data) < 3<<20; base += 50 {
+		data = append(data, batchOf(base, 50)...)
+	}
+	units, err := assembleAll(newTestAssembler(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range units {
+		if len(u.batch) > farJoinBytes+slack {
+			t.Errorf("a joined batch of %d records has %d bytes, at most %d are joined", u.records, len(u.batch), farJoinBytes)
+		}
+	}
+}
