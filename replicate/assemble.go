@@ -315,6 +315,12 @@ func (a *assembler) joinedBytes(codec recordbatch.Codec) int {
 	return a.joinLimit
 }
 
+// joinAtMost lowers how many bytes are joined: the target has refused more. What is
+// known of its settings need not be what it goes by.
+func (a *assembler) joinAtMost(bytes int) {
+	a.joinLimit, a.farJoinLimit = min(a.joinLimit, bytes), min(a.farJoinLimit, bytes)
+}
+
 // large reports whether batches are joined to large ones: to do so costs little
 // where nothing is compressed, and spares the target most of its work.
 func (a *assembler) large(codec recordbatch.Codec) bool { return a.far || codec == recordbatch.None }

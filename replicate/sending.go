@@ -24,6 +24,7 @@ func (p *partition) refused(a answer) {
 		return
 	}
 	var parts []*unit
+	size := len(u.batch)
 	if err == nil {
 		parts, err = t.halve(u)
 	}
@@ -38,6 +39,9 @@ func (p *partition) refused(a answer) {
 	case err != nil:
 		p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
 		return
+	}
+	if a.stop == StopRecordTooLarge && u.recoded {
+		p.asm.joinAtMost(size / 2)
 	}
 	for _, part := range parts {
 		part.stale = p.flow.stale(part.maxTimestamp)

@@ -156,3 +156,36 @@ func TestUnitIsAsOldAsItsRecords(t *testing.T) {
 		t.Errorf("the newest record is of %d ms, want 2000", units[0].maxTimestamp)
 	}
 }
+
+// TestJoinsLessAfterTooLarge: where the target's limit is not known, or is another than
+// it says, what is joined later is no larger than what it takes.
+func TestJoinsLessAfterTooLarge(t *testing.T) {
+	p, _ := waryPartition()
+	p.flow.toolPool.New = func() any { return &tools{buffers: &buffers{}} }
+	p.flow.reader = &source{budget: newBudget(1 << 30)}
+	a := newTestAssembler()
+	var data []byte
+	for base := range int64(8) {
+		data = append(data, valueBatch(base, 100<<10)...)
+	}
+	units, err := assembleAll(a, data)
+	if err != nil || len(units) != 1 {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	refusedBytes := len(units[0].batch)
+	p.asm = *a
+	p.win.add(units[0])
+	p.win.answered(p.toSend(), answer{outcome: refused, stop: StopRecordTooLarge})
+	p.refused(answer{outcome: refused, stop: StopRecordTooLarge})
+	p.asm.pos = 0
+	p.asm.tools = a.tools
+	units, err = assembleAll(&p.asm, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range units {
+		if len(u.batch) > refusedBytes/2+recordbatch.HeaderSize {
+			t.Errorf("a batch of %d bytes is joined, where one of %d was too large", len(u.batch), refusedBytes)
+		}
+	}
+}
