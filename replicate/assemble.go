@@ -1,7 +1,9 @@
 package replicate
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"apograph/internal/recordbatch"
@@ -22,6 +24,10 @@ const (
 	// joinBytes is how many uncompressed bytes are joined into one batch: as much
 	// as a producer's batches may hold by default, with room for their framing.
 	joinBytes = 960 << 10
+
+	// spareRoom is by how many times the memory of a joined batch may be larger than
+	// it: what was written to for a large one is not held for a small one.
+	spareRoom = 4
 
 	// maxBodyBytes bounds a decompressed batch.
 	maxBodyBytes = 256 << 20
@@ -90,7 +96,7 @@ type joint struct {
 	unit  *unit
 	codec recordbatch.Codec
 	raw   []byte // the batch itself while the unit is one dense batch
-	body  int    // uncompressed bytes
+	body  int    // uncompressed bytes, as they are encoded anew
 }
 
 // A sourceError reports a batch that cannot be copied, at a source offset.
@@ -305,6 +311,10 @@ func (a *assembler) worthJoining(codec recordbatch.Codec) int {
 	return smallBatch
 }
 
+// joinAtMost lowers how many bytes are joined: the target has refused more. What is
+// known of its settings need not be what it goes by.
+func (a *assembler) joinAtMost(bytes int) { a.joinLimit = min(a.joinLimit, bytes) }
+
 // check walks the whole body before anything is taken from it.
 func (a *assembler) check(h recordbatch.Header, body []byte) error {
 	t := a.tools
@@ -350,6 +360,7 @@ func (a *assembler) absorb(h recordbatch.Header, body []byte) {
 	j := &a.join
 	if j.unit == nil {
 		*j = joint{unit: a.newUnit(h), codec: h.Codec()}
+		j.unit.maxTimestamp = math.MinInt64
 		a.tools.builder.Reset(h.Codec())
 	}
 	t := a.tools
@@ -362,10 +373,10 @@ func (a *assembler) absorb(h recordbatch.Header, body []byte) {
 		t.builder.Append(&t.record, timestamp)
 		a.fill(j.unit, offset)
 		a.account(j.unit, offset, timestamp)
+		j.unit.maxTimestamp = max(j.unit.maxTimestamp, timestamp)
 	}
 	a.fill(j.unit, h.NextOffset())
-	j.unit.maxTimestamp = max(j.unit.maxTimestamp, h.MaxTimestamp)
-	j.body += len(body)
+	j.body = a.tools.builder.BodyBytes()
 }
 
 // fill accounts for the offsets from the position to offset, which a batch
@@ -427,15 +438,24 @@ func (a *assembler) flush(c *chunk) {
 	case j.raw != nil:
 		j.unit.batch, j.unit.pin = j.raw, c.pin.retain()
 	default:
-		u := j.unit
-		u.buffer = a.tools.buffers.get()
-		batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
-		if err != nil {
-			panic("replicate: seal of records that were walked: " + err.Error())
-		}
-		u.batch, u.buffer.bytes, u.recoded = batch, batch, true
+		a.seal(j.unit)
 	}
 	a.ready = append(a.ready, j.unit)
+}
+
+// seal gives u the batch of what was joined.
+func (a *assembler) seal(u *unit) {
+	u.buffer = a.tools.buffers.get()
+	batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
+	if err != nil {
+		panic("replicate: seal of records that were walked: " + err.Error())
+	}
+	u.batch, u.buffer.bytes, u.recoded = batch, batch, true
+	if cap(batch) > spareRoom*len(batch) {
+		u.batch = bytes.Clone(batch)
+		u.buffer.giveBack()
+		u.buffer = nil
+	}
 }
 
 // showsCompaction reports whether a batch not yet assembled shows the

@@ -359,3 +359,54 @@ func TestWhatComesAgainIsNotTakenAgain(t *testing.T) {
 		t.Errorf("%d records, up to %v; want 14 records up to 14", records, ends)
 	}
 }
+
+// TestSmallBatchesHoldLittle: a batch that is small does not keep the memory of a
+// large one.
+func TestSmallBatchesHoldLittle(t *testing.T) {
+	a := newTestAssembler()
+	large := valueBatch(0, 700<<10)
+	units, err := assembleAll(a, append(valueBatch(0, 400<<10), valueBatch(1, 400<<10)...))
+	if err != nil || len(units) != 1 || len(units[0].batch) < len(large) {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	units[0].release()
+	held, used := 0, 0
+	for i := range 20 {
+		base := int64(2 + 2*i)
+		units, err := assembleAll(a, append(valueBatch(base, 100), valueBatch(base+1, 100)...))
+		if err != nil || len(units) != 1 {
+			t.Fatalf("%d units, %v", len(units), err)
+		}
+		held, used = held+cap(units[0].batch), used+len(units[0].batch)
+	}
+	if held > 4*used {
+		t.Errorf("20 batches with %d bytes hold %d", used, held)
+	}
+}
+
+// valueBatch returns an uncompressed batch of one record at base.
+func valueBatch(base int64, size int) []byte {
+	h := recordbatch.Header{BaseOffset: base, Magic: 2, Count: 1, BaseTimestamp: 1000, MaxTimestamp: 1000, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}
+	r := recordbatch.Record{Value: make([]byte, size)}
+	return h.Encode(nil, r.Encode(nil))
+}
+
+// TestJoinedBatchKeepsItsLimit: offsets and times take more bytes in a large batch
+// than they did in the small ones. A batch that the target would not take would be
+// split, and all of it encoded once more.
+func TestJoinedBatchKeepsItsLimit(t *testing.T) {
+	const slack = 8 << 10 // of the batch that comes last
+	var data []byte
+	for base := int64(0); len(data) < 3<<20; base += 50 {
+		data = append(data, batchOf(base, 50)...)
+	}
+	units, err := assembleAll(newTestAssembler(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range units {
+		if len(u.batch) > joinBytes+slack {
+			t.Errorf("a joined batch of %d records has %d bytes, at most %d are joined", u.records, len(u.batch), joinBytes)
+		}
+	}
+}

@@ -101,8 +101,9 @@ func (p *pin) release() {
 // does not wait for room: what it was made of is given back in its place.
 func (s *source) hold(u *unit) {
 	if u.pin == nil && len(u.batch) > 0 {
-		s.budget.adjust(int64(len(u.batch)))
-		u.pin = newPin(s.budget, int64(len(u.batch)))
+		held := int64(cap(u.batch))
+		s.budget.adjust(held)
+		u.pin = newPin(s.budget, held)
 	}
 }
 

@@ -252,10 +252,13 @@ func (p *partition) advance() {
 		if p.phase != phaseCopy || p.flow.draining() {
 			return // what is in flight is still waited for
 		}
-		if p.win.flying == 0 && p.ledAnew() && !p.endHolds() {
-			continue
+		if p.win.flying == 0 && p.ledAnew() {
+			if !p.endHolds() {
+				continue
+			}
+			p.win.suspect()
 		}
-		if u := p.win.next(); u != nil {
+		if u := p.toSend(); u != nil {
 			p.send(u)
 			continue
 		}
@@ -265,6 +268,20 @@ func (p *partition) advance() {
 		p.finish()
 		return
 	}
+}
+
+// toSend returns the unit to send now, or nil. The target may have forgotten a
+// producer whose newest record is older by now than half of its expiry, and a new
+// leader has not shown yet that it knows it: then one unit goes alone. So what is in
+// flight with another leader is waited for.
+func (p *partition) toSend() *unit {
+	switch {
+	case p.win.flying > 0 && p.ledAnew():
+		return nil
+	case p.win.flying == 0 && p.flow.stale(p.win.newest):
+		p.win.suspect()
+	}
+	return p.win.next()
 }
 
 // book writes what is known to be appended into the books.

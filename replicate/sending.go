@@ -24,6 +24,7 @@ func (p *partition) refused(a answer) {
 		return
 	}
 	var parts []*unit
+	size := len(u.batch)
 	if err == nil {
 		parts, err = t.halve(u)
 	}
@@ -39,7 +40,11 @@ func (p *partition) refused(a answer) {
 		p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
 		return
 	}
+	if a.stop == StopRecordTooLarge && u.recoded {
+		p.asm.joinAtMost(size / 2)
+	}
 	for _, part := range parts {
+		part.stale = p.flow.stale(part.maxTimestamp)
 		p.flow.reader.hold(part)
 	}
 	p.win.split(parts...)

@@ -13,6 +13,7 @@ type unit struct {
 	buffer  *buffer      // what batch was written to, if that is to be used again
 	flying  int          // sends without an answer
 
+	declined bool  // the answer to the last send says that it is not in the log
 	sequence int32 // given by the window
 	stale    bool  // record times older than half the target's producer expiry
 	recoded  bool  // encoded by us rather than passed through

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"fmt"
+	"slices"
 
 	"apograph/internal/recordbatch"
 	"apograph/ledger"
@@ -86,6 +87,7 @@ type window struct {
 	sent   int     // open[:sent] were handed out by next since the last resume
 	flying int     // sends without an answer, including those of retired units
 	probe  bool
+	newest int64 // time of the newest record of the unit retired last, ms
 
 	hold      hold
 	last      answer // the answer that set hold, for holdRefused and holdStop
@@ -176,25 +178,28 @@ func (w *window) answered(u *unit, a answer) {
 			w.answeredElsewhere(i, a)
 			return
 		}
-		if w.hold == holdRetry && i > w.firstWithRecords() {
+		if w.hold == holdRetry && i > w.firstWithRecords() || w.declinedBefore(i) {
 			w.stopFor(holdReconcile, a) // an older one was refused: what stands in its place is not it
 			return
 		}
 		w.retire(i + 1)
 		w.probe = u.stale
 	case notAppended:
+		u.declined = true
 		w.stopFor(holdRetry, a)
 	case unknown:
 		w.stopFor(holdReconcile, a)
 	case outOfOrder:
 		w.answeredOutOfOrder(i, a)
 	case refused:
+		u.declined = true
 		if i == w.firstWithRecords() {
 			w.stopFor(holdRefused, a)
 		} else {
 			w.stopFor(holdRetry, a)
 		}
 	case denied:
+		u.declined = true
 		w.stopFor(holdStop, a)
 	default:
 		panic(fmt.Sprintf("replicate: unknown produce outcome %d", a.outcome))
@@ -239,6 +244,19 @@ func (w *window) pending() (hold, answer) {
 func (w *window) resume() {
 	w.hold, w.last = holdNone, answer{}
 	w.sent, w.probe = 0, true
+	for _, u := range w.open {
+		u.declined = false
+	}
+}
+
+// suspect says that the target may not know the producer: until it has shown that
+// it does, one unit is in flight at most.
+func (w *window) suspect() { w.probe = true }
+
+// declinedBefore reports whether a unit in front of open[i] was refused since the last
+// resume, and so is not in the log.
+func (w *window) declinedBefore(i int) bool {
+	return slices.ContainsFunc(w.open[:i], func(u *unit) bool { return u.declined })
 }
 
 // A tailBatch is one batch that the target holds behind what is booked.
@@ -361,6 +379,9 @@ func (w *window) retired() []*unit {
 
 func (w *window) retire(n int) {
 	for _, u := range w.open[:n] {
+		if u.records > 0 {
+			w.newest = u.maxTimestamp
+		}
 		u.land(w.target)
 		w.target += int64(u.records)
 		w.done = append(w.done, u)

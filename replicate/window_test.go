@@ -132,6 +132,10 @@ func (run *windowRun) drive() error {
 			next++
 			continue
 		}
+		if run.win.flying == 0 && run.r.IntN(8) == 0 { // a silence, in which the target forgets the producer
+			run.log.memory = nil
+			run.win.suspect()
+		}
 		if u := run.win.next(); u != nil {
 			run.flight = append(run.flight, u)
 			continue

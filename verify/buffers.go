@@ -116,7 +116,7 @@ func (d *dilation) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m k
 
 // GetDecompressBytes returns a slice in which there is most likely room for what a
 // batch decompresses to. That it is as much as for others of late is a guess: most
-// codecs do not tell.
+// codecs do not tell. So it is bounded; what has no room in it grows.
 func (d *dilation) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
 	n := int64(len(compressed))
 	if fetched := d.fetched.Load(); fetched > 0 {
@@ -125,7 +125,7 @@ func (d *dilation) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecT
 	n += n/8 + 1024 // bytes.Buffer grows unless 512 bytes are left over at the end
 	d.buffers.mu.Lock()
 	defer d.buffers.mu.Unlock()
-	return d.buffers.bytes.get(int(min(n, decompressedBytes)))
+	return d.buffers.bytes.get(int(max(int64(len(compressed)), min(n, maxFetchBytes))))
 }
 
 // PutDecompressBytes takes back a slice into which a batch was decompressed.

@@ -82,6 +82,19 @@ func TestDilation(t *testing.T) {
 	}
 }
 
+// TestGuessIsBounded: a batch that is hardly compressed, behind many that were
+// greatly, does not get hundreds of megabytes to be decompressed into.
+func TestGuessIsBounded(t *testing.T) {
+	d := &dilation{buffers: &buffers{}}
+	for range 10_000 {
+		d.OnFetchBatchRead(kgo.BrokerMetadata{}, "t", 0, kgo.FetchBatchMetrics{NumRecords: 1, CompressedBytes: 1 << 10, UncompressedBytes: 1 << 20})
+	}
+	const size = 1 << 20
+	if got := d.GetDecompressBytes(make([]byte, size), kgo.CodecZstd); cap(got) < size || cap(got) > 2*maxFetchBytes {
+		t.Errorf("room for %d bytes, for a batch of %d", cap(got), size)
+	}
+}
+
 // TestShareOfMemory: whatever is fetched, what all consumers hold is bounded.
 func TestShareOfMemory(t *testing.T) {
 	for jobs := range 10 {
