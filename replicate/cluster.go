@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -431,6 +432,34 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// defaultProducerMemory is the default of producer.id.expiration.ms
+// (TransactionLogConfig).
+const defaultProducerMemory = 24 * time.Hour
+
+// producerMemory returns how long every broker remembers what a producer wrote
+// last, by the records' times (ProducerStateManager.isProducerExpired): the
+// default where that may not be read.
+func (c *cluster) producerMemory(ctx context.Context) time.Duration {
+	const key = "producer.id.expiration.ms"
+	least := defaultProducerMemory
+	brokers, err := c.admin.ListBrokers(ctx)
+	if err != nil {
+		return least
+	}
+	described, _ := c.admin.DescribeBrokerConfigs(ctx, brokers.NodeIDs()...) // what some of them say is better than nothing
+	for _, broker := range described {
+		for _, x := range broker.Configs {
+			if x.Key != key || x.Value == nil {
+				continue
+			}
+			if millis, err := strconv.ParseInt(*x.Value, 10, 64); err == nil && millis < least.Milliseconds() {
+				least = time.Duration(max(millis, 0)) * time.Millisecond
+			}
+		}
+	}
+	return least
 }
 
 // A fetchRequest is a Fetch whose version can be held below 13, the first to

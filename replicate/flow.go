@@ -45,6 +45,7 @@ type Flow struct {
 	err     error
 	ended   chan struct{} // closed when summary and err stand
 
+	memory   time.Duration // for which the target remembers a producer that writes no more
 	toolPool sync.Pool
 	buffers  buffers
 
@@ -157,8 +158,11 @@ func (f *Flow) connect() (err error) {
 	if f.bulk, err = openCluster(f.ctx, f.config.Source, options...); err != nil {
 		return err
 	}
-	f.target, err = openCluster(f.ctx, f.config.Target, options...)
-	return err
+	if f.target, err = openCluster(f.ctx, f.config.Target, options...); err != nil {
+		return err
+	}
+	f.memory = f.target.producerMemory(f.ctx)
+	return nil
 }
 
 // Close gives back the ledger and the connections of a flow that has ended.
@@ -387,10 +391,9 @@ func (f *Flow) watch() {
 }
 
 // stale reports whether records of a time may be older than half of what the
-// target remembers of a producer (producer.id.expiration.ms, one day by
-// default): state of such data may vanish at any check.
+// target remembers of a producer: state of such data may vanish at any check.
 func (f *Flow) stale(timestamp int64) bool {
-	return timestamp < f.now().Add(-12*time.Hour).UnixMilli()
+	return timestamp < f.now().Add(-f.memory/2).UnixMilli()
 }
 
 // saw records what a fetch answer said about the source's log.

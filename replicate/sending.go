@@ -61,6 +61,7 @@ func (p *partition) admit(u *unit) {
 	if limit := p.topic.facts.Load().target.maxBatchBytes(); len(u.batch) > limit && u.records > 1 {
 		parts, err := p.asm.tools.halve(u)
 		if err != nil {
+			u.release()
 			p.haltAt(u.entry.Source.Start, StopCorruptSourceBatch, err.Error())
 			return
 		}
