@@ -23,42 +23,27 @@ type cursor struct {
 // A book is how to read the side whose offsets a cursor goes by. It is made of
 // plain functions, so that it costs a single question no memory.
 type book struct {
-	find func(c *cursor, offset int64) (ledger.Entry, error)
-	read func(c *cursor, offset int64) error // a page, into the block
-	span func(*ledger.Entry) ledger.Range
+	generation func(line lineage, offset int64) int
+	find       func(l *ledger.Ledger, id ledger.PairID, offset int64) (ledger.Entry, error)
+	read       func(l *ledger.Ledger, id ledger.PairID, offset int64, into []ledger.Entry) ([]ledger.Entry, error)
+	span       func(*ledger.Entry) ledger.Range
 }
 
 func sourceBook() book {
 	return book{
-		find: func(c *cursor, offset int64) (ledger.Entry, error) {
-			i := c.line.bySource(offset)
-			e, err := c.ledger.FindSource(c.line[i].ID, offset)
-			return c.line.clipped(i, e, err)
-		},
-		read: func(c *cursor, offset int64) (err error) {
-			i := c.line.bySource(offset)
-			c.block, err = c.ledger.ReadSource(c.line[i].ID, offset, c.block)
-			c.block = c.line.clipAll(i, c.block)
-			return err
-		},
-		span: func(e *ledger.Entry) ledger.Range { return e.Source },
+		generation: lineage.bySource,
+		find:       (*ledger.Ledger).FindSource,
+		read:       (*ledger.Ledger).ReadSource,
+		span:       func(e *ledger.Entry) ledger.Range { return e.Source },
 	}
 }
 
 func targetBook() book {
 	return book{
-		find: func(c *cursor, offset int64) (ledger.Entry, error) {
-			i := c.line.byTarget(offset)
-			e, err := c.ledger.FindTarget(c.line[i].ID, offset)
-			return c.line.clipped(i, e, err)
-		},
-		read: func(c *cursor, offset int64) (err error) {
-			i := c.line.byTarget(offset)
-			c.block, err = c.ledger.ReadTarget(c.line[i].ID, offset, c.block)
-			c.block = c.line.clipAll(i, c.block)
-			return err
-		},
-		span: func(e *ledger.Entry) ledger.Range { return e.Target },
+		generation: lineage.byTarget,
+		find:       (*ledger.Ledger).FindTarget,
+		read:       (*ledger.Ledger).ReadTarget,
+		span:       func(e *ledger.Entry) ledger.Range { return e.Target },
 	}
 }
 
@@ -81,20 +66,30 @@ func (c *cursor) entry(offset int64) (*ledger.Entry, error) {
 	}
 	// A single question, which may have a neighbour, is answered by a search.
 	if c.near > 1 {
-		c.at = 0
-		if err := c.read(c, offset); err != nil {
+		if err := c.readBlock(offset); err != nil {
 			return nil, err
 		}
 		if e := c.inBlock(offset); e != nil {
 			return e, nil
 		}
 	}
-	e, err := c.find(c, offset)
+	i := c.generation(c.line, offset)
+	e, err := c.find(c.ledger, c.line[i].ID, offset)
 	if err != nil {
 		return nil, err
 	}
+	c.line.clip(i, &e)
 	c.block, c.at = append(c.block[:0], e), 0
 	return &c.block[0], nil
+}
+
+// readBlock reads the page that an offset is in.
+func (c *cursor) readBlock(offset int64) (err error) {
+	c.at = 0
+	i := c.generation(c.line, offset)
+	c.block, err = c.read(c.ledger, c.line[i].ID, offset, c.block)
+	c.block = c.line.clipAll(i, c.block)
+	return err
 }
 
 // inBlock returns the entry of the block, from the one returned last on, that

@@ -20,19 +20,20 @@ func (b *countingBook) entryAt(offset int64) ledger.Entry {
 }
 
 func (b *countingBook) cursor() *cursor {
-	return &cursor{book: book{
-		find: func(_ *cursor, offset int64) (ledger.Entry, error) {
+	return &cursor{line: lineage{{}}, book: book{
+		generation: lineage.bySource,
+		find: func(_ *ledger.Ledger, _ ledger.PairID, offset int64) (ledger.Entry, error) {
 			b.finds++
 			return b.entryAt(offset), nil
 		},
-		read: func(c *cursor, from int64) error {
+		read: func(_ *ledger.Ledger, _ ledger.PairID, from int64, into []ledger.Entry) ([]ledger.Entry, error) {
 			b.reads++
-			c.block = c.block[:0]
-			for ; len(c.block) == 0 || from%(10*pageOfTest) != 0; from += 10 {
+			into = into[:0]
+			for ; len(into) == 0 || from%(10*pageOfTest) != 0; from += 10 {
 				b.entries++
-				c.block = append(c.block, b.entryAt(from))
+				into = append(into, b.entryAt(from))
 			}
-			return nil
+			return into, nil
 		},
 		span: func(e *ledger.Entry) ledger.Range { return e.Source },
 	}}

@@ -64,15 +64,6 @@ func (line lineage) clip(i int, e *ledger.Entry) bool {
 	return line[i].Closed.Cut.Clip(e)
 }
 
-// clipped returns an entry of the i-th generation that was found, without what
-// lies behind its cut.
-func (line lineage) clipped(i int, e ledger.Entry, err error) (ledger.Entry, error) {
-	if err == nil {
-		line.clip(i, &e)
-	}
-	return e, err
-}
-
 // clipAll returns what of consecutive entries of the i-th generation counts, in
 // their memory.
 func (line lineage) clipAll(i int, entries []ledger.Entry) []ledger.Entry {
