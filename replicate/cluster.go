@@ -434,9 +434,15 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// defaultProducerMemory is the default of producer.id.expiration.ms
-// (TransactionLogConfig).
-const defaultProducerMemory = 24 * time.Hour
+const (
+	// defaultProducerMemory is the default of producer.id.expiration.ms
+	// (TransactionLogConfig).
+	defaultProducerMemory = 24 * time.Hour
+
+	// memoryTimeout bounds for how long a start waits to be told: one broker that
+	// cannot be reached is no reason not to copy to the others.
+	memoryTimeout = 5 * time.Second
+)
 
 // producerMemory returns how long every broker remembers what a producer wrote
 // last, by the records' times (ProducerStateManager.isProducerExpired): the
@@ -444,6 +450,8 @@ const defaultProducerMemory = 24 * time.Hour
 func (c *cluster) producerMemory(ctx context.Context) time.Duration {
 	const key = "producer.id.expiration.ms"
 	least := defaultProducerMemory
+	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
+	defer cancel()
 	brokers, err := c.admin.ListBrokers(ctx)
 	if err != nil {
 		return least

@@ -68,7 +68,7 @@ func (u *unit) part(start int64, from, to int, end int64) *unit {
 		e.Digest = e.Digest.Add(r.hash)
 		e.Bytes += r.bytes
 	}
-	return &unit{entry: e, records: int32(to - from), stale: u.stale, infos: u.infos[from:to]}
+	return &unit{entry: e, records: int32(to - from), infos: u.infos[from:to]}
 }
 
 // release gives back the memory that the unit holds. A buffer that a request
