@@ -23,7 +23,11 @@ const (
 
 	// joinBytes is how many uncompressed bytes are joined into one batch: as much
 	// as a producer's batches may hold by default, with room for their framing.
-	joinBytes = 960 << 10
+	joinBytes = 1016 << 10
+
+	// mostJoined is how many uncompressed bytes are joined into one batch where what
+	// counts is its size on the wire.
+	mostJoined = 4 * joinBytes
 
 	// spareRoom is by how many times the memory of a joined batch may be larger than
 	// it: what was written to for a large one is not held for a small one.
@@ -74,7 +78,7 @@ type assembler struct {
 	firstSight         bool  // nothing of this topic was read before: below the log start is out of scope
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
-	joinLimit          int   // uncompressed bytes of a joined batch
+	joinLimit          int   // uncompressed bytes of a joined batch; see joinable
 	far                bool  // the round trip to the target limits the partition
 	booksOnly          bool  // units get no batch: nothing will be sent
 
@@ -89,6 +93,8 @@ type assembler struct {
 	tools *tools  // lent by the caller for the time of a call
 	ready []*unit // complete, not yet returned
 	join  joint   // empty between calls
+
+	sealedBody, sealed int // bytes of the last large joined batch, before compression and after; 0: none was
 }
 
 // A joint is a unit under construction.
@@ -315,6 +321,18 @@ func (a *assembler) worthJoining(codec recordbatch.Codec) int {
 // known of its settings need not be what it goes by.
 func (a *assembler) joinAtMost(bytes int) { a.joinLimit = min(a.joinLimit, bytes) }
 
+// joinable returns how many uncompressed bytes go into one batch now. Where the
+// round trip limits the partition, that is what the last joined batch says will be
+// joinLimit bytes once compressed, less a twentieth: a batch a round trip is all that old
+// records get. One that turns out larger than the target takes is split.
+func (a *assembler) joinable() int {
+	if !a.far || a.sealed == 0 {
+		return a.joinLimit
+	}
+	estimate := int(int64(a.joinLimit) * int64(a.sealedBody) / int64(a.sealed) * 19 / 20)
+	return min(max(estimate, a.joinLimit), mostJoined)
+}
+
 // check walks the whole body before anything is taken from it.
 func (a *assembler) check(h recordbatch.Header, body []byte) error {
 	t := a.tools
@@ -351,7 +369,7 @@ func (a *assembler) joins(h recordbatch.Header, body int) bool {
 	j := &a.join
 	return j.unit == nil ||
 		j.codec == h.Codec() && j.unit.entry.LeaderEpoch == h.LeaderEpoch &&
-			j.body+body <= a.joinLimit && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
+			j.body+body <= a.joinable() && len(j.unit.entry.Gaps)+int(h.LastOffsetDelta) <= maxGaps
 }
 
 // absorb appends the records of a checked batch, from the position on, to the
@@ -446,11 +464,15 @@ func (a *assembler) flush(c *chunk) {
 // seal gives u the batch of what was joined.
 func (a *assembler) seal(u *unit) {
 	u.buffer = a.tools.buffers.get()
+	body := a.tools.builder.BodyBytes()
 	batch, err := a.tools.builder.Take(u.buffer.bytes, -1, -1, -1)
 	if err != nil {
 		panic("replicate: seal of records that were walked: " + err.Error())
 	}
 	u.batch, u.buffer.bytes, u.recoded = batch, batch, true
+	if body >= a.joinLimit/2 { // a small one, as at a chunk's end, says little
+		a.sealedBody, a.sealed = body, len(batch)
+	}
 	if cap(batch) > spareRoom*len(batch) {
 		u.batch = bytes.Clone(batch)
 		u.buffer.giveBack()

@@ -410,3 +410,23 @@ func TestJoinedBatchKeepsItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinedBatchIsFullOverDistance: where each batch costs a round trip, what is
+// joined is as large on the wire as it may be, from the second batch on.
+func TestJoinedBatchIsFullOverDistance(t *testing.T) {
+	data, _ := benchChunk(t, recordbatch.LZ4, 1<<10, 256<<10) // 8 MB, before compression
+	a := newTestAssembler()
+	a.far = true
+	units, err := assembleAll(a, data)
+	if err != nil || len(units) < 4 {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	for i, u := range units[1 : len(units)-1] {
+		if size := len(u.batch); size < joinBytes*7/10 || size > joinBytes {
+			t.Errorf("joined batch %d has %d bytes, up to %d are joined", i+1, size, joinBytes)
+		}
+	}
+	if size := len(units[0].batch); size > joinBytes*7/10 {
+		t.Errorf("the first joined batch has %d bytes, before anything is known of how the records compress", size)
+	}
+}

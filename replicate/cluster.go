@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -432,42 +431,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-const (
-	// defaultProducerMemory is the default of producer.id.expiration.ms
-	// (TransactionLogConfig).
-	defaultProducerMemory = 24 * time.Hour
-
-	// memoryTimeout bounds for how long a start waits to be told: one broker that
-	// cannot be reached is no reason not to copy to the others.
-	memoryTimeout = 5 * time.Second
-)
-
-// producerMemory returns how long every broker remembers what a producer wrote
-// last, by the records' times (ProducerStateManager.isProducerExpired): the
-// default where that may not be read.
-func (c *cluster) producerMemory(ctx context.Context) time.Duration {
-	const key = "producer.id.expiration.ms"
-	least := defaultProducerMemory
-	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
-	defer cancel()
-	brokers, err := c.admin.ListBrokers(ctx)
-	if err != nil {
-		return least
-	}
-	described, _ := c.admin.DescribeBrokerConfigs(ctx, brokers.NodeIDs()...) // what some of them say is better than nothing
-	for _, broker := range described {
-		for _, x := range broker.Configs {
-			if x.Key != key || x.Value == nil {
-				continue
-			}
-			if millis, err := strconv.ParseInt(*x.Value, 10, 64); err == nil && millis < least.Milliseconds() {
-				least = time.Duration(max(millis, 0)) * time.Millisecond
-			}
-		}
-	}
-	return least
 }
 
 // A fetchRequest is a Fetch whose version can be held below 13, the first to

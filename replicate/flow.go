@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -45,9 +46,9 @@ type Flow struct {
 	err     error
 	ended   chan struct{} // closed when summary and err stand
 
-	memory   time.Duration // for which the target remembers a producer that writes no more
-	toolPool sync.Pool
-	buffers  buffers
+	producerMemory atomic.Int64 // how long the target remembers a producer that writes no more, a time.Duration
+	toolPool       sync.Pool
+	buffers        buffers
 
 	orderMu sync.RWMutex // held for reading while an order is carried out
 	ending  bool         // guarded by orderMu
@@ -161,7 +162,7 @@ func (f *Flow) connect() (err error) {
 	if f.target, err = openCluster(f.ctx, f.config.Target, options...); err != nil {
 		return err
 	}
-	f.memory = f.target.producerMemory(f.ctx)
+	f.learnProducerMemory()
 	return nil
 }
 
@@ -193,6 +194,7 @@ func (f *Flow) run(candidates []*candidate) {
 	f.group.Go(func() { f.reader.run(f.ctx, f.checkSources) })
 	f.begin(candidates)
 	f.group.Go(f.watch)
+	f.group.Go(f.watchProducerMemory)
 	if !f.config.Once {
 		f.group.Go(f.survey)
 	}
@@ -388,12 +390,6 @@ func (f *Flow) watch() {
 			return
 		}
 	}
-}
-
-// stale reports whether records of a time may be older than half of what the
-// target remembers of a producer: state of such data may vanish at any check.
-func (f *Flow) stale(timestamp int64) bool {
-	return timestamp < f.now().Add(-f.memory/2).UnixMilli()
 }
 
 // saw records what a fetch answer said about the source's log.

@@ -21,7 +21,10 @@ func TestProducerMemory(t *testing.T) {
 	}{
 		{"unknown", []string{"", ""}, 24 * time.Hour},
 		{"one hour on one of two", []string{"86400000", "3600000"}, time.Hour},
-		{"a week", []string{"604800000", "604800000"}, 24 * time.Hour},
+		{"a week", []string{"604800000", "604800000"}, 7 * 24 * time.Hour},
+		{"a week on one of two", []string{"604800000", "86400000"}, 24 * time.Hour},
+		{"a week, and one does not say", []string{"604800000", ""}, 24 * time.Hour},
+		{"for ever", []string{"9223372036854775807"}, longestMemory},
 		{"no number", []string{"soon", "3600000"}, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,4 +65,28 @@ func describedMemory(request *kmsg.DescribeConfigsRequest, says []string) kmsg.R
 		response.Resources = append(response.Resources, x)
 	}
 	return response
+}
+
+// TestStale: what the target remembers of a producer is not relied on near its end.
+func TestStale(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		remembered, age time.Duration
+		want            bool
+	}{
+		{24 * time.Hour, 11 * time.Hour, false},
+		{24 * time.Hour, 13 * time.Hour, true},
+		{time.Hour, 29 * time.Minute, false},
+		{time.Hour, 31 * time.Minute, true},
+		{20 * 24 * time.Hour, 19 * 24 * time.Hour, false},
+		{20 * 24 * time.Hour, 20*24*time.Hour - time.Hour, true},
+		{0, 0, false},
+		{0, time.Second, true},
+	} {
+		f := &Flow{config: Config{Now: func() time.Time { return now }}}
+		f.producerMemory.Store(int64(tt.remembered))
+		if got := f.stale(now.Add(-tt.age).UnixMilli()); got != tt.want {
+			t.Errorf("records %v old, producers remembered for %v: stale %v", tt.age, tt.remembered, got)
+		}
+	}
 }

@@ -71,6 +71,9 @@ func (p *partition) admit(u *unit) {
 		return
 	}
 	u.stale = p.flow.stale(u.maxTimestamp)
+	if u.stale && p.flow.target.distance.far() {
+		p.flow.warnOfStaleness()
+	}
 	p.flow.reader.hold(u)
 	p.win.add(u)
 }

@@ -17,7 +17,8 @@ func waryPartition() (p *partition, clock *time.Time) {
 	now := time.Unix(1_700_000_000, 0)
 	clock = &now
 	target := &cluster{topics: map[string]topicState{"t": {leaders: []leader{{1, 7}}}}}
-	p = &partition{flow: &Flow{target: target, memory: defaultProducerMemory, config: Config{Now: func() time.Time { return now }}}, target: topicPartition{"t", 0}}
+	p = &partition{flow: &Flow{target: target, config: Config{Now: func() time.Time { return now }}}, target: topicPartition{"t", 0}}
+	p.flow.producerMemory.Store(int64(defaultProducerMemory))
 	p.win, p.comparedAt = newWindow(5, 0, 0), 7
 	return p, clock
 }

@@ -27,6 +27,7 @@ type row struct {
 	Far        string   // "source" or "target": which is 100 ms away
 	TLS        bool     // on both sides
 	Age        time.Duration
+	Remembered time.Duration // producer.id.expiration.ms of the target; 0: the default
 	// Run is what a row does that is not the copying of a topic.
 	Run func(*runner, context.Context, row) error
 }
@@ -86,7 +87,8 @@ func rows() []row {
 }
 
 // farRows are those with 100 ms of round trip to one side, for data that has just
-// been written and for data whose producer a broker has forgotten.
+// been written and for data whose producer a broker has forgotten. The last row has a
+// broker that remembers.
 func farRows() []row {
 	var all []row
 	for _, side := range []string{"source", "target"} {
@@ -106,7 +108,9 @@ func farRows() []row {
 			}
 		}
 	}
-	return all
+	kept := all[len(all)-1]
+	kept.Name, kept.Partitions, kept.Remembered = "rtt-target-1-64k-old-20d", 1, 20*24*time.Hour
+	return append(all, kept)
 }
 
 // rowsNamed returns the rows of a list of names or patterns (rtt-*), in the table's

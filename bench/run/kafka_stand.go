@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -129,6 +130,10 @@ func (s *stand) startClusters(row row) error {
 	for i := range options {
 		o := &options[i]
 		o.JVM, o.Config = brokerJVM, brokerConfig
+		if row.Remembered > 0 && o.Name == "target" {
+			o.Config = maps.Clone(brokerConfig)
+			o.Config["producer.id.expiration.ms"] = strconv.FormatInt(row.Remembered.Milliseconds(), 10)
+		}
 		var err error
 		switch {
 		case row.TLS:
