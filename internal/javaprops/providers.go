@@ -1,0 +1,4 @@
+package javaprops
+
+// Providers resolve variables.
+type Providers struct{}
