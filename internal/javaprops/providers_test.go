@@ -65,7 +65,7 @@ func environment(name string) (string, bool) {
 
 func TestExpand(t *testing.T) {
 	dir, settings := secrets(t)
-	settings["config.providers.env.param.allowlist.pattern"] = "U.*|NEST.*"
+	settings["config.providers.env.param.allowlist.pattern"] = "U.*|NEST.*|OME"
 	settings["config.providers.dir.param.allowed.paths"] = dir + "/in"
 	p, problems := javaprops.NewProviders(settings, environment)
 	if problems != nil {
