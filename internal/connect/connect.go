@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,20 +41,6 @@ type Cluster struct {
 
 	access *access // nil: no settings
 }
-
-// An UnreachableError reports that no broker of a cluster answered. Whether it
-// is worth trying again is not known.
-type UnreachableError struct {
-	Alias     string
-	Bootstrap []string
-	Err       error
-}
-
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cluster %s (%s) cannot be reached: %v", e.Alias, strings.Join(e.Bootstrap, ","), e.Err)
-}
-
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Client returns a client that has not yet dialed. The caller closes it.
 func (c Cluster) Client(options ...kgo.Opt) (*kgo.Client, error) {
@@ -115,16 +100,43 @@ func (c Cluster) Open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, str
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
 		}
-		return nil, "", &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err}
+		return nil, "", &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.hint(ctx, err)}
 	}
 	return client, id, nil
 }
 
-// reach tries until the cluster answers or the time is up: a broker that is
-// being restarted refuses connections for a moment.
+// hintTimeout bounds the search for a cause.
+const hintTimeout = 5 * time.Second
+
+// hint finds the likely cause of a failure; where the error alone does not tell,
+// it asks the brokers what they speak.
+func (c Cluster) hint(ctx context.Context, failure error) string {
+	a := c.way()
+	if h := a.hint(failure); h != "" {
+		return h
+	}
+	if len(c.Options) > 0 && c.Dial == nil {
+		return "" // they may hold a dialer, without which the brokers cannot be asked
+	}
+	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
+	defer cancel()
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	for _, address := range c.Bootstrap {
+		if h := a.mismatch(probe(ctx, dial, address)); h != "" {
+			return h
+		}
+	}
+	return ""
+}
+
+// reach tries until the cluster answers, refuses us, or the time is up: a broker
+// that is being restarted refuses connections for a moment.
 func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
 	for deadline := time.Now().Add(reachTimeout); ; {
-		if clusterID, err = tryReach(ctx, client); err == nil || !time.Now().Before(deadline) {
+		if clusterID, err = tryReach(ctx, client); err == nil || Permanent(err) || !time.Now().Before(deadline) {
 			return clusterID, err
 		}
 		timer := time.NewTimer(reachInterval)
