@@ -88,56 +88,44 @@ func (c Cluster) Check() error {
 
 // Open returns a client that has had an answer from the cluster, and the
 // cluster's id. The caller closes the client. The error is an
-// [*UnreachableError] if no broker answered within some seconds, or ctx's cause.
+// [*UnreachableError] if no broker answered within some seconds, or would have
+// us; one of Check; or ctx's cause. What asking again does not mend is not asked
+// again.
 func (c Cluster) Open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, string, error) {
 	client, err := c.Client(options...)
 	if err != nil {
 		return nil, "", err
 	}
-	id, err := reach(ctx, client)
+	id, err := c.reach(ctx, client)
 	if err != nil {
 		client.Close()
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
 		}
-		return nil, "", &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.hint(ctx, err)}
+		return nil, "", err
 	}
 	return client, id, nil
 }
 
-// hintTimeout bounds the search for a cause.
-const hintTimeout = 5 * time.Second
-
-// hint finds the likely cause of a failure; where the error alone does not tell,
-// it asks the brokers what they speak.
-func (c Cluster) hint(ctx context.Context, failure error) string {
-	a := c.way()
-	if h := a.hint(failure); h != "" {
-		return h
-	}
-	if len(c.Options) > 0 && c.Dial == nil {
-		return "" // they may hold a dialer, without which the brokers cannot be asked
-	}
-	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
-	defer cancel()
-	dial := c.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	for _, address := range c.Bootstrap {
-		if h := a.mismatch(probe(ctx, dial, address)); h != "" {
-			return h
-		}
-	}
-	return ""
-}
-
 // reach tries until the cluster answers, refuses us, or the time is up: a broker
-// that is being restarted refuses connections for a moment.
-func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+// that is being restarted refuses connections for a moment. The first time that a
+// connection comes to nothing the brokers are asked what they speak: where it is
+// another protocol, waiting is in vain.
+func (c Cluster) reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+	asked := false
 	for deadline := time.Now().Add(reachTimeout); ; {
-		if clusterID, err = tryReach(ctx, client); err == nil || Permanent(err) || !time.Now().Before(deadline) {
-			return clusterID, err
+		if clusterID, err = tryReach(ctx, client); err == nil {
+			return clusterID, nil
+		}
+		failure := &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.way().hint(err)}
+		if Permanent(err) && failure.Hint != "" {
+			return "", failure
+		}
+		if !asked && isConnected(err) {
+			asked, failure.Hint = true, c.ask(ctx)
+		}
+		if failure.Hint != "" || Permanent(err) || !time.Now().Before(deadline) {
+			return "", failure
 		}
 		timer := time.NewTimer(reachInterval)
 		select {
@@ -147,6 +135,35 @@ func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// isConnected reports whether a failure came after a connection was made.
+func isConnected(err error) bool {
+	var failed *net.OpError
+	return !errors.As(err, &failed) || failed.Op != "dial"
+}
+
+// askTimeout bounds the search for a cause.
+const askTimeout = 5 * time.Second
+
+// ask finds out whether the brokers speak what the settings say. It returns what
+// to tell if they do not, or if they do, and yet end connections that log in.
+func (c Cluster) ask(ctx context.Context) string {
+	if len(c.Options) > 0 && c.Dial == nil {
+		return "" // they may hold a dialer, without which the brokers cannot be asked
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	for _, address := range c.Bootstrap {
+		if l := probe(ctx, dial, address); l.protocol != "" {
+			return c.way().judge(l)
+		}
+	}
+	return ""
 }
 
 func tryReach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {

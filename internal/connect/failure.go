@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -92,27 +93,19 @@ func (a *access) named(key string) string {
 	return key
 }
 
-// mismatch says that a listener speaks another protocol than the settings; empty
-// if it does not.
-func (a *access) mismatch(l listener) string {
-	if l.protocol == "" || l.protocol == a.protocol {
-		return l.offers(a)
+// judge compares what was found out about a listener with the settings; empty if
+// there is nothing to tell.
+func (a *access) judge(l listener) string {
+	wantsTLS := a.protocol == ssl || a.protocol == saslSSL
+	speaksTLS := l.protocol == ssl || l.protocol == saslSSL
+	if wantsTLS != speaksTLS || l.settled && l.protocol != a.protocol {
+		return fmt.Sprintf("broker %s speaks %s there, and %s is %s", l.address, l.protocol, a.named("security.protocol"), a.protocol)
 	}
-	if l.protocol == ssl && a.protocol == saslSSL && !l.settled {
-		return ""
-	}
-	return fmt.Sprintf("broker %s speaks %s there, and %s is %s", l.address, l.protocol, a.named("security.protocol"), a.protocol)
-}
-
-// offers says which mechanisms the listener has, if ours is not among them.
-func (l listener) offers(a *access) string {
 	if a.login == nil || len(l.mechanisms) == 0 {
 		return ""
 	}
-	for _, m := range l.mechanisms {
-		if m == a.login.Name() {
-			return ""
-		}
+	if !slices.Contains(l.mechanisms, a.login.Name()) {
+		return fmt.Sprintf("broker %s takes logins by %s, and %s is %s", l.address, strings.Join(l.mechanisms, ", "), a.named("sasl.mechanism"), a.login.Name())
 	}
-	return fmt.Sprintf("broker %s takes logins by %s, and %s is %s", l.address, strings.Join(l.mechanisms, ", "), a.named("sasl.mechanism"), a.login.Name())
+	return "broker " + l.address + " ends the connection at the login, which is probably wrong; see " + a.named("sasl.jaas.config")
 }
