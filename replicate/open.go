@@ -34,7 +34,7 @@ func (f *Flow) openLedgerIfExists() error {
 // checkIdentity refuses a ledger of another flow, and a flow from a cluster to
 // itself.
 func (f *Flow) checkIdentity() error {
-	if f.source.id == f.target.id {
+	if f.source.id == f.target.id && !f.config.AllowSameCluster {
 		return usageErrorf("source and target are the same cluster (id %s)", f.source.id)
 	}
 	if f.ledger == nil {
@@ -80,7 +80,16 @@ func (f *Flow) createLedger() error {
 		}
 		f.ledger = l
 	}
-	return f.ledger.SetScope(ledger.Scope{Topics: f.config.Topics, TopicsExclude: f.config.TopicsExclude})
+	return f.ledger.SetScope(f.scope())
+}
+
+// scope says which topics the flow is started with, in lists alone: who reads the
+// ledger knows no policy.
+func (f *Flow) scope() ledger.Scope {
+	include, exclude := f.rules.Lists()
+	return ledger.Scope{
+		Topics: slices.Concat(f.config.Topics, include), TopicsExclude: slices.Concat(f.config.TopicsExclude, exclude),
+	}
 }
 
 // A candidate is a source partition of the flow that is not at work yet.

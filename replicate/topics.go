@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"apograph/internal/mm2"
 	"apograph/ledger"
 )
 
@@ -74,18 +73,19 @@ func newTopic(name, target, rule string, source topicState) *topic {
 func (f *Flow) selected(all map[string]topicState, books map[topicPartition]ledger.Pair) map[string]*topic {
 	found := map[string]*topic{}
 	for name, state := range all {
-		if rule, ok := f.selection.Match(name); ok && !mm2.IsInternal(name) && !state.gone() {
-			found[name] = newTopic(name, name, rule, state)
+		if rule, ok := f.rules.Match(name); ok && !state.gone() {
+			found[name] = newTopic(name, f.rules.Remote(name), rule, state)
 		}
 	}
 	for _, pair := range books {
-		rule, ok := f.selection.Match(pair.SourceTopic)
+		rule, ok := f.rules.Match(pair.SourceTopic)
 		if ok && found[pair.SourceTopic] == nil {
 			found[pair.SourceTopic] = newTopic(pair.SourceTopic, pair.TargetTopic, rule, topicGone)
 		}
 	}
+	f.leaveOwnCopies(found)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(all)), maps.Keys(found))
-	for _, pattern := range f.selection.Include.Unmatched(names) {
+	for _, pattern := range f.rules.Include.Unmatched(names) {
 		f.warnOnce("pattern "+pattern, "pattern matches no topic that may be seen", "cluster", f.source.alias, "pattern", pattern)
 	}
 	return found
@@ -148,6 +148,9 @@ const strangersHint = "restore the flow's ledger from a snapshot; if there is no
 func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.Pair) error {
 	strangers := map[*topic][]string{}
 	for _, t := range topics {
+		if t.stop != nil {
+			continue
+		}
 		held := f.unknownRecords(t, books)
 		switch {
 		case len(held) == 0:
