@@ -4,7 +4,6 @@
 package mm2
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,65 +14,106 @@ import (
 type Patterns struct{ list []pattern }
 
 type pattern struct {
-	text string
-	re   *regexp.Regexp // finds the longest match
+	text   string
+	re     *regexp.Regexp // finds the longest match
+	dotted *regexp.Regexp // with its bare dots meant literally; nil if it has none
 }
 
 // matches reports whether all of name matches, as Matcher.matches of Java does.
 // The expression is compiled as it stands: with anything put around it, one that
 // is none by itself, such as "a)|(b", could become one, with another meaning.
-func (p pattern) matches(name string) bool {
-	at := p.re.FindStringIndex(name)
+func (p pattern) matches(name string) bool { return matchesAll(p.re, name) }
+
+func matchesAll(re *regexp.Regexp, name string) bool {
+	at := re.FindStringIndex(name)
 	return at != nil && at[0] == 0 && at[1] == len(name)
 }
 
-// A PatternError reports an element of a list that is no regular expression.
-type PatternError struct {
-	Element string
-	Err     error
+// A ListElement is one element of a list.
+type ListElement struct {
+	Text string // without blanks around it; it may be empty
+	At   int    // bytes of the list in front of it
 }
 
-func (e *PatternError) Error() string {
-	return fmt.Sprintf("%q is no regular expression: %s", e.Element, e.reason())
-}
-
-func (e *PatternError) Unwrap() error { return e.Err }
-
-// Hint returns what its author may have meant; "" if that is not clear.
-func (e *PatternError) Hint() string {
-	if strings.HasPrefix(e.Element, "*") {
-		return fmt.Sprintf("patterns are regular expressions: .%s", e.Element)
+// SplitList returns the elements of a list of Kafka's (ConfigDef.Type.LIST):
+// commas separate, wherever they stand, and blanks around an element are dropped.
+func SplitList(list string) []ListElement {
+	var all []ListElement
+	at := 0
+	for part := range strings.SplitSeq(list, ",") {
+		text := strings.TrimSpace(part)
+		all = append(all, ListElement{text, at + strings.Index(part, text)})
+		at += len(part) + len(",")
 	}
-	return ""
+	return all
 }
 
-// reason returns what is wrong, without the expression as it was compiled.
-func (e *PatternError) reason() string {
-	_, after, ok := strings.Cut(e.Err.Error(), "error parsing regexp: ")
-	if !ok {
-		return e.Err.Error()
-	}
-	what, _, _ := strings.Cut(after, ":")
-	return what
-}
-
-// ParsePatterns returns the expressions of lists. As in a list of Kafka's
-// (ConfigDef.Type.LIST) commas separate, blanks around an element are dropped,
-// and empty elements count for nothing. The error is a [*PatternError].
+// ParsePatterns returns the expressions of lists, see [SplitList]. Empty elements
+// count for nothing; MirrorMaker 2 refuses them since 4.2 (KIP-1161). As it
+// joins the elements to one expression, flags such as (?i) hold for those that
+// follow as well. The error is a [*PatternError].
 func ParsePatterns(lists []string) (Patterns, error) {
 	var p Patterns
-	for element := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		if element = strings.TrimSpace(element); element == "" {
-			continue
-		}
-		re, err := regexp.Compile(element)
+	elements := slices.DeleteFunc(SplitList(strings.Join(lists, ",")), func(e ListElement) bool { return e.Text == "" })
+	flags := ""
+	for i, e := range elements {
+		x, scan, err := compilePattern(flags, e.Text)
 		if err != nil {
-			return Patterns{}, &PatternError{element, err}
+			return Patterns{}, err
 		}
-		re.Longest()
-		p.list = append(p.list, pattern{element, re})
+		if scan.quoteAt >= 0 && i < len(elements)-1 {
+			return Patterns{}, &PatternError{Element: e.Text, At: scan.quoteAt, Piece: e.Text[scan.quoteAt:], Why: `a quotation without \E, which would take the rest of the list with it`}
+		}
+		flags += scan.flags
+		p.list = append(p.list, x)
 	}
 	return p, nil
+}
+
+// CheckPattern returns a [*PatternError] if an element of a list is no expression
+// that means the same here as to MirrorMaker 2.
+func CheckPattern(element string) error {
+	_, err := parsePattern(element)
+	return err
+}
+
+// BareDots returns where in an element of a list dots stand that match any one
+// character, in bytes. Such as have a quantifier are not among them.
+func BareDots(element string) []int { return scanJava(element).dots }
+
+func parsePattern(element string) (pattern, error) {
+	x, _, err := compilePattern("", element)
+	return x, err
+}
+
+// compilePattern compiles an element behind flags.
+func compilePattern(flags, element string) (pattern, javaScan, error) {
+	scan := scanJava(element)
+	if scan.err != nil {
+		return pattern{}, scan, scan.err
+	}
+	re, err := regexp.Compile(flags + element)
+	if err != nil {
+		return pattern{}, scan, compileError(element, err)
+	}
+	re.Longest()
+	p := pattern{text: element, re: re}
+	if len(scan.dots) > 0 {
+		p.dotted = regexp.MustCompile(flags + escapeAt(element, scan.dots))
+		p.dotted.Longest()
+	}
+	return p, scan, nil
+}
+
+// escapeAt puts a backslash in front of the characters at the given places.
+func escapeAt(s string, places []int) string {
+	var b strings.Builder
+	from := 0
+	for _, at := range places {
+		b.WriteString(s[from:at] + `\`)
+		from = at
+	}
+	return b.String() + s[from:]
 }
 
 // Match reports whether one of the expressions matches name, and which: the
@@ -147,34 +187,39 @@ func (s Selection) Match(topic string) (by string, ok bool) {
 // Explain reports whether topic is chosen, and says in one line by which rule
 // it is, or is not.
 func (s Selection) Explain(topic string) (rule string, ok bool) {
-	if rule := internalRule(topic); rule != "" {
-		return "internal: " + rule, false
-	}
+	return TopicRules{Selection: s}.Explain(topic)
+}
+
+// explain is Explain for topics that are not internal.
+func (s Selection) explain(topic string) (rule string, ok bool) {
 	if by, excluded := s.Exclude.Match(topic); excluded {
-		return "excluded by " + by, false
+		return "excluded by " + by + s.Exclude.throughDot(topic), false
 	}
 	if by, included := s.Include.Match(topic); included {
-		return "matched by " + by, true
+		return "matched by " + by + s.Include.throughDot(topic), true
 	}
 	return "no pattern matches", false
 }
 
-// IsInternal reports whether a topic is internal to Kafka or to a replicator
-// and so never copied, whatever a selection says
-// (ReplicationPolicy.isInternalTopic since KIP-1074).
-func IsInternal(topic string) bool { return internalRule(topic) != "" }
-
-// internalRule says why a topic is internal; "" if it is not.
-func internalRule(topic string) string {
-	switch {
-	case strings.HasPrefix(topic, "__"):
-		return "Kafka's own, begins with __"
-	case strings.HasPrefix(topic, "."):
-		return "begins with a dot"
-	case strings.HasPrefix(topic, "mm2") && strings.HasSuffix(topic, ".internal"):
-		return "MirrorMaker 2's, mm2*.internal"
-	case strings.HasSuffix(topic, ".checkpoints.internal"):
-		return "MirrorMaker 2's, *.checkpoints.internal"
+// throughDot says of a name that matches what it matches through, if that may not
+// be meant.
+func (p Patterns) throughDot(name string) string {
+	if !p.ThroughDot(name) {
+		return ""
 	}
-	return ""
+	return ", through a dot that stands for any character"
+}
+
+// ThroughDot reports whether name matches, and would not if the dots in the
+// expressions that have no quantifier were meant literally.
+func (p Patterns) ThroughDot(name string) bool {
+	matches := false
+	for _, x := range p.list {
+		if x.matches(name) {
+			if matches = true; x.dotted == nil || matchesAll(x.dotted, name) {
+				return false
+			}
+		}
+	}
+	return matches
 }
