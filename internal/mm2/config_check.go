@@ -1,0 +1,3 @@
+package mm2
+
+func (c *Config) checkAll() {}
