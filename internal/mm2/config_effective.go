@@ -100,7 +100,7 @@ func (c *Config) Connector(source, target, class string) map[string]Setting {
 		}
 	}
 	props.putIfAbsent(driver("name", class))
-	props.putIfAbsent(driver("connector.class", packageMirror+class))
+	props.putIfAbsent(driver("connector.class", policyPackage+class))
 	props.putIfAbsent(driver("source.cluster.alias", source))
 	props.putIfAbsent(driver("target.cluster.alias", target))
 	props.putAll(c.withPrefix(source+"->"+target+".", FromFlow))

@@ -1,6 +1,7 @@
 package mm2
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -149,3 +150,55 @@ func (f FlowConfig) List(key string) []string { return f.Get(key).List() }
 
 // Text returns a setting as ConfigDef takes a string: without the blanks around it.
 func (f FlowConfig) Text(key string) string { return trim(f.Get(key).Value) }
+
+// Policy returns how the flow names topics. The error is a [*ValueError].
+func (f FlowConfig) Policy() (Policy, error) {
+	values := map[string]string{PolicySourceAliasKey: f.Source}
+	for _, key := range []string{PolicyClassKey, PolicySeparatorKey, PolicyInternalSeparatorKey, PolicyKey, PolicyMapKey} {
+		if f.IsSet(key) {
+			values[key] = f.Get(key).Value
+		}
+	}
+	p, err := ParsePolicy(values)
+	var bad *PolicyError
+	if errors.As(err, &bad) {
+		return Policy{}, f.Get(bad.Key).wrong(0, "%v", bad.Err)
+	}
+	return p, err
+}
+
+// Topics returns which topics the flow copies, and under which names. The error
+// is a [*ValueError].
+func (f FlowConfig) Topics() (TopicRules, error) {
+	policy, err := f.Policy()
+	if err != nil {
+		return TopicRules{}, err
+	}
+	include, err := f.Patterns("topics")
+	if err != nil {
+		return TopicRules{}, err
+	}
+	exclude, err := f.Patterns("topics.exclude")
+	if err != nil {
+		return TopicRules{}, err
+	}
+	beats, err := f.Bool("heartbeats.replication.enabled")
+	return TopicRules{Selection: Selection{Include: include, Exclude: exclude}, Policy: policy, Source: f.Source, Target: f.Target, Heartbeats: beats}, err
+}
+
+// Patterns returns the expressions of a list. The error is a [*ValueError] at the
+// element that is none.
+func (f FlowConfig) Patterns(key string) (Patterns, error) {
+	s := f.Get(key)
+	p, err := ParsePatterns([]string{s.Value})
+	var bad *PatternError
+	if !errors.As(err, &bad) {
+		return p, err
+	}
+	for _, e := range s.Elements() {
+		if e.Text == bad.Element {
+			return Patterns{}, s.wrong(e.Index+bad.At, "%v", bad)
+		}
+	}
+	return Patterns{}, s.wrong(0, "%v", bad)
+}

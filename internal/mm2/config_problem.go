@@ -36,7 +36,7 @@ const (
 	FlowNotEnabled   ProblemKind = "flow_not_enabled"
 	FlowEnabledBlank ProblemKind = "flow_enabled_blank"
 	BadValue         ProblemKind = "bad_value"
-	ListElement      ProblemKind = "list_element" // empty or twice: 4.3.1 refuses it, 3.9.2 does not
+	BadElement       ProblemKind = "list_element" // empty or twice: 4.3.1 refuses it, 3.9.2 does not
 	Conflict         ProblemKind = "conflict"
 	RefusedKey       ProblemKind = "refused"
 	IgnoredKey       ProblemKind = "ignored"

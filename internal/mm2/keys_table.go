@@ -34,9 +34,8 @@ func (k Key) until(release string) Key {
 }
 
 const (
-	packageMirror  = "org.apache.kafka.connect.mirror."
 	ownCode        = "it is code of one's own, which cannot run here"
-	settingsClass  = packageMirror + "DefaultConfigPropertyFilter"
+	settingsClass  = policyPackage + "DefaultConfigPropertyFilter"
 	excludedConfig = "follower.replication.throttled.replicas, leader.replication.throttled.replicas, message.timestamp.difference.max.ms, " +
 		"log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, min.insync.replicas"
 )
@@ -45,11 +44,11 @@ const (
 func filterKeys() []Key {
 	return []Key{
 		key("topics", SourceConnector, ListKey, ".*", "2.4"),
-		key("topics.exclude", SourceConnector, ListKey, `mm2.*\.internal, .*\.replica, __.*`, "2.7"),
-		key("topic.filter.class", SourceConnector|CheckpointConnector, ClassKey, packageMirror+"DefaultTopicFilter", "2.4").is(Refused, ownCode),
+		key("topics.exclude", SourceConnector, ListKey, DefaultTopicsExclude, "2.7"),
+		key("topic.filter.class", SourceConnector|CheckpointConnector, ClassKey, policyPackage+"DefaultTopicFilter", "2.4").is(Refused, ownCode),
 		key("groups", CheckpointConnector, ListKey, ".*", "2.4"),
-		key("groups.exclude", CheckpointConnector, ListKey, "console-consumer-.*, connect-.*, __.*", "2.7"),
-		key("group.filter.class", CheckpointConnector, ClassKey, packageMirror+"DefaultGroupFilter", "2.4").is(Refused, ownCode),
+		key("groups.exclude", CheckpointConnector, ListKey, DefaultGroupsExclude, "2.7"),
+		key("group.filter.class", CheckpointConnector, ClassKey, policyPackage+"DefaultGroupFilter", "2.4").is(Refused, ownCode),
 		key("config.properties.exclude", SourceConnector, ListKey, excludedConfig, "2.7"),
 		key("config.property.filter.class", SourceConnector, ClassKey, settingsClass, "2.4").is(Refused, ownCode),
 		key("use.defaults.from", Filter, StringKey, "target", "3.5"),
@@ -104,7 +103,7 @@ func policyKeys() []Key {
 		key("enabled", AllConnectors, BoolKey, "true", "2.4"),
 		plain("source.cluster.alias", AllConnectors, StringKey, "2.4").is(Ignored, "the key of a flow names its clusters"),
 		key("target.cluster.alias", AllConnectors, StringKey, "target", "2.4").is(Ignored, "the key of a flow names its clusters"),
-		key("replication.policy.class", AllConnectors, ClassKey, packageMirror+"DefaultReplicationPolicy", "2.4").
+		key("replication.policy.class", AllConnectors, ClassKey, policyPackage+"DefaultReplicationPolicy", "2.4").
 			is(Refused, ownCode+"; apograph.policy=map renames topics by rules"),
 		key("replication.policy.separator", AllConnectors, StringKey, ".", "2.4"),
 		key("replication.policy.internal.topic.separator.enabled", AllConnectors, BoolKey, "true", "3.6"),
