@@ -14,7 +14,7 @@ import (
 var imports = map[string][]string{
 	"apograph/cmd/apograph": {
 		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
-		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/mm2",
+		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2",
 	},
 	"apograph/replicate": {
 		"apograph/internal/pace",
@@ -24,6 +24,7 @@ var imports = map[string][]string{
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/pace",
 	},
 	"apograph/translate":          {"apograph/ledger", "apograph/internal/groups"},
+	"apograph/internal/lint":      {"apograph/internal/connect", "apograph/internal/javaprops", "apograph/internal/mm2"},
 	"apograph/ledger":             {"apograph/internal/canon"},
 	"apograph/internal/groups":    {"apograph/internal/connect"},
 	"apograph/internal/mm2":       {"apograph/internal/javaprops"},
