@@ -33,20 +33,26 @@ func (c *checker) connection(told map[string]bool, alias, role string, settings 
 		return
 	}
 	told[alias+" "+role] = true
+	c.clientOf(alias, placed(settings))
+}
+
+func placed(settings map[string]mm2.Setting) map[string]clientSetting {
 	byKey := map[string]clientSetting{}
 	for key, s := range settings {
 		byKey[key] = clientSetting{s, s.Origin.Key}
 	}
-	c.clientOf(alias, byKey)
+	return byKey
 }
 
 // client looks at a file that is one client's.
-func (c *checker) client() {
+func (c *checker) client() { c.clientOf("this file", c.clientSettings()) }
+
+func (c *checker) clientSettings() map[string]clientSetting {
 	byKey := map[string]clientSetting{}
 	for _, s := range c.config.Entries() {
 		byKey[s.Key] = clientSetting{s, s.Key}
 	}
-	c.clientOf("of this file", byKey)
+	return byKey
 }
 
 // clientOf reports what a cluster's client makes of its settings.
@@ -64,7 +70,7 @@ func (c *checker) clientOf(alias string, byKey map[string]clientSetting) {
 	if errors.As(err, &bad) {
 		for _, p := range bad.Problems {
 			if p.Key == "bootstrap.servers" && p.Where == "" {
-				continue // a cluster without addresses has a code of its own
+				continue // a flow without addresses has a code of its own; clients may be given theirs apart
 			}
 			at, key := place(p.Key)
 			c.single("AP0601", at, key, fmt.Sprintf("%s: %s", p.Key, p.Text), p.Suggestion)
@@ -138,7 +144,7 @@ func (c *checker) clientTraps(byKey map[string]clientSetting) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		unused := strings.HasPrefix(key, "sasl.") && !strings.HasPrefix(protocol, "SASL_") || strings.HasPrefix(key, "ssl.") && !strings.HasSuffix(protocol, "SSL")
-		if unused && strings.TrimSpace(byKey[key].Value) != "" {
+		if unused && c.keys.ofClient(key) && strings.TrimSpace(byKey[key].Value) != "" {
 			if protocol == "" {
 				protocol = "PLAINTEXT, the default"
 			}

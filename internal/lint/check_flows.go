@@ -15,6 +15,9 @@ func (c *checker) flows() {
 	for i := range c.file.Entries {
 		c.otherArrow(&c.file.Entries[i])
 	}
+	if c.place("clusters").IsZero() {
+		return
+	}
 	addresses := map[string]string{} // sorted -> alias
 	for _, alias := range c.aliases {
 		used := slices.ContainsFunc(c.running, func(f mm2.FlowConfig) bool { return f.Source == alias || f.Target == alias })

@@ -3,6 +3,7 @@ package lint
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"apograph/internal/javaprops"
@@ -53,8 +54,8 @@ func (c *checker) pattern(s mm2.Setting, el mm2.Element, key string) {
 	if i, ok := deadAnchor(el.Text); ok {
 		c.add("AP0316", at(i), s.Key, fmt.Sprintf("%s matches nothing: patterns are about whole names, and nothing stands beyond an anchor", brief(el.Text)), "delete the anchor")
 	}
-	dots := looseDots(el.Text)
-	if len(dots) == 0 || c.lostBackslash(s) || strings.HasPrefix(key, "config.properties") {
+	dots := slices.DeleteFunc(looseDots(el.Text), func(i int) bool { return c.lostBackslash(s, el.Index+i) })
+	if len(dots) == 0 || strings.HasPrefix(key, "config.properties") {
 		return
 	}
 	message := fmt.Sprintf("the dot in %s means any character", brief(el.Text))
@@ -64,9 +65,9 @@ func (c *checker) pattern(s mm2.Setting, el mm2.Element, key string) {
 	c.add("AP0314", at(dots[0]), s.Key, message, `write \\. where a dot is meant`)
 }
 
-// lostBackslash reports whether there is a finding about the backslashes of a
-// value already.
-func (c *checker) lostBackslash(s mm2.Setting) bool {
-	e, ok := c.file.Get(s.Key)
-	return ok && len(e.Dropped) > 0
+// lostBackslash reports whether Java dropped a backslash in front of a byte of a
+// value, about which there is a finding already.
+func (c *checker) lostBackslash(s mm2.Setting, at int) bool {
+	e, _ := c.file.Get(s.Key)
+	return slices.ContainsFunc(e.Dropped, func(b javaprops.Backslash) bool { return !b.InKey && b.Index == at })
 }

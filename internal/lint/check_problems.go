@@ -13,6 +13,9 @@ import (
 func (c *checker) problems() {
 	folded := map[string][]mm2.Problem{}
 	for _, p := range c.config.Problems() {
+		if p.At.Line > c.file.Lines || p.Kind == mm2.NoClusters {
+			continue // about clusters that are not there
+		}
 		if alias, ok := c.unknownAlias(p); ok {
 			p.Kind, p.Message, p.Suggestion = mm2.UnknownAlias, fmt.Sprintf("clusters does not name %q", alias), ""
 		}
@@ -109,7 +112,7 @@ func (c *checker) codeOf(p mm2.Problem) string {
 // kindCodes are the codes of the kinds of problems that have one each. Kinds
 // about which there are findings of our own have none.
 var kindCodes = map[mm2.ProblemKind]string{
-	mm2.NoClusters: "AP0401", mm2.BadAlias: "AP0408", mm2.NoFlow: "AP0405", mm2.NoBootstrap: "AP0406",
+	mm2.BadAlias: "AP0408", mm2.NoFlow: "AP0405", mm2.NoBootstrap: "AP0406",
 	mm2.OwnUnknownKey: "AP0209", mm2.OldKey: "AP0203", mm2.OldKeyShadowed: "AP0203", mm2.RemovedKey: "AP0203",
 	mm2.FlowBlank: "AP0404", mm2.FlowSelf: "AP0409", mm2.FlowNotEnabled: "AP0402", mm2.FlowEnabledBlank: "AP0103",
 	mm2.IgnoredKey: "AP0206", mm2.NotYetKey: "AP0210",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"apograph/internal/javaprops"
 	"apograph/internal/mm2"
 )
 
@@ -21,9 +22,45 @@ type ClusterFacts struct {
 	Err     error // why nothing is known; the rest is then empty
 	ID      string
 	Brokers int
-	Topics  []string // that its user may see
-	Missing []string // rights that its user lacks, each in words
+	Topics  []TopicFacts // those that its user may see, and those that were asked for by name
+	Rights  Rights       // on the cluster
 }
+
+// TopicFacts are what a cluster says of a topic.
+type TopicFacts struct {
+	Name   string
+	Rights Rights
+	Hidden bool // it was asked for by name, and the user may not see it
+}
+
+// Rights are the operations that a user may do, as bits whose numbers are those
+// of Kafka's AclOperation; [RightsUnknown] if the broker does not say.
+type Rights int32
+
+// RightsUnknown is what a broker answers that does not tell rights (KIP-430).
+const RightsUnknown Rights = -1 << 31
+
+// An operation is one of Kafka's AclOperation.
+type operation int
+
+// Operations on topics and on the cluster.
+const (
+	read            operation = 3
+	write           operation = 4
+	create          operation = 5
+	alter           operation = 6
+	describe        operation = 8
+	describeConfigs operation = 10
+	alterConfigs    operation = 11
+)
+
+var operationNames = map[operation]string{
+	read: "READ", write: "WRITE", create: "CREATE", alter: "ALTER", describe: "DESCRIBE",
+	describeConfigs: "DESCRIBE_CONFIGS", alterConfigs: "ALTER_CONFIGS",
+}
+
+// lack reports whether an operation is not among them.
+func (r Rights) lack(o operation) bool { return r != RightsUnknown && r&(1<<o) == 0 }
 
 // SchemaFacts are what records of a flow's topics look like.
 type SchemaFacts struct {
@@ -36,6 +73,9 @@ type SchemaFacts struct {
 // CheckClusters adds what the clusters say to the findings.
 func (r *Report) CheckClusters(facts Facts) {
 	c := r.checker
+	if c == nil {
+		return
+	}
 	c.findings = r.Findings
 	for _, alias := range slices.Sorted(maps.Keys(facts.Clusters)) {
 		c.cluster(alias, facts.Clusters[alias])
@@ -45,9 +85,11 @@ func (r *Report) CheckClusters(facts Facts) {
 		if source == nil || source.Err != nil {
 			continue
 		}
-		c.scope(f, source.Topics)
+		c.scope(f, source.visible())
+		c.sourceRights(f, source)
 		if target != nil && target.Err == nil {
 			c.pair(f, source, target)
+			c.targetRights(f, source, target)
 		}
 		if schemas := facts.Schemas[f.String()]; schemas != nil {
 			c.schemas(f, schemas)
@@ -56,20 +98,21 @@ func (r *Report) CheckClusters(facts Facts) {
 	r.Findings = sorted(c.findings)
 }
 
-// cluster reports what one cluster says of itself.
+// cluster reports a cluster of which nothing is known.
 func (c *checker) cluster(alias string, facts *ClusterFacts) {
-	key := "bootstrap.servers"
-	if c.kind == MirrorMaker2 && !c.place(alias+"."+key).IsZero() {
-		key = alias + "." + key
-	}
-	at := c.place(key)
 	if facts.Err != nil {
+		at, key := c.addresses(alias)
 		c.add("AP0701", at, key, facts.Err.Error(), "")
-		return
 	}
-	for _, right := range facts.Missing {
-		c.add("AP0702", at, key, fmt.Sprintf("the user of the cluster %s lacks %s", alias, right), "grant it with kafka-acls, or by what the cluster's provider has for that")
+}
+
+// addresses returns where the addresses of a cluster stand.
+func (c *checker) addresses(alias string) (javaprops.Position, string) {
+	const key = "bootstrap.servers"
+	if at := c.place(alias + "." + key); !at.IsZero() {
+		return at, alias + "." + key
 	}
+	return c.place(key), key
 }
 
 // scope reports what the patterns of a flow come to among the topics that there

@@ -40,10 +40,8 @@ func Check(name string, data []byte, options mm2.ConfigOptions) *Report {
 		return unreadable(name, data, syntax)
 	}
 	c := &checker{file: file, lines: physicalLines(data), levels: levels(), keys: newKeyTable()}
-	// The configuration is there even if it is refused.
-	c.config, _ = mm2.ParseConfig(file, options)
-	c.aliases, c.running = c.config.Clusters(), c.config.Flows()
 	c.kind = c.fileKind()
+	c.configure(data, options)
 	r := &Report{File: name, Kind: c.kind, checker: c}
 	c.format()
 	if c.kind == MirrorMaker2 {
@@ -56,6 +54,44 @@ func Check(name string, data []byte, options mm2.ConfigOptions) *Report {
 	}
 	r.Findings = sorted(c.findings)
 	return r
+}
+
+// configure reads the file as a configuration, which is there even if it is
+// refused. Where a mm2.properties lacks clusters, what it would be with them is
+// looked at: a part of a file has more to be found than that.
+func (c *checker) configure(data []byte, options mm2.ConfigOptions) {
+	c.config, _ = mm2.ParseConfig(c.file, options)
+	if c.kind == MirrorMaker2 && len(c.config.Clusters()) == 0 {
+		likely := strings.Join(likelyAliases(c.file), ", ")
+		c.add("AP0401", c.place("clusters"), "clusters", "clusters names no aliases: MirrorMaker 2 does not start", "clusters = "+likely)
+		whole, err := javaprops.Parse(c.file.Name, append(slices.Clone(data), "\nclusters = "+likely+"\n"...))
+		if err == nil {
+			c.config, _ = mm2.ParseConfig(whole, options)
+		}
+	}
+	c.aliases, c.running = c.config.Clusters(), c.config.Flows()
+}
+
+// likelyAliases returns the aliases that keys look as if they had.
+func likelyAliases(f *javaprops.File) []string {
+	var aliases []string
+	add := func(alias string) {
+		if alias != "" && !slices.Contains(aliases, alias) {
+			aliases = append(aliases, alias)
+		}
+	}
+	for _, e := range f.Entries {
+		if s := takeApart(e.Key, nil); s.level == flowLevel {
+			add(strings.TrimSpace(s.source))
+			add(strings.TrimSpace(s.target))
+		} else if alias, ok := strings.CutSuffix(e.Key, ".bootstrap.servers"); ok {
+			add(alias)
+		}
+	}
+	if aliases == nil {
+		return []string{"A", "B"}
+	}
+	return aliases
 }
 
 // mirrorMaker looks at what the entries of a mm2.properties mean.
