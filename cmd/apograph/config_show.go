@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"apograph/internal/connect"
 	"apograph/internal/javaprops"
 	"apograph/internal/mm2"
 )
@@ -26,7 +27,7 @@ func configShowCommand() command {
 		summary: "print the settings that hold for each flow",
 		details: "Reads an mm2.properties and prints, for each flow that is enabled, every setting\n" +
 			"that holds for it: its own, those of the top level, and defaults. With --origin,\n" +
-			"also where each comes from and what apograph does with it. Secrets are not shown.\n" +
+			"also where each comes from. Secrets are not shown.\n" +
 			"What MirrorMaker 2 needs and apograph does not is told once, at the end.",
 		examples: []string{"apograph config show --config mm2.properties", "apograph config show --config mm2.properties --flow 'a->b' --origin"},
 		formats:  []format{formatTable, formatWide, formatJSON},
@@ -134,7 +135,7 @@ func namedFlow(config *mm2.Config, name string) (mm2.FlowConfig, error) {
 func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 	flow := configFlow{Source: f.Source, Target: f.Target, Enabled: f.Enabled()}
 	show := func(client string, s mm2.Setting) {
-		shown := configSetting{Client: client, Key: s.Key, Value: s.Shown()}
+		shown := configSetting{Client: client, Key: s.Key, Value: shownValue(s)}
 		if origin {
 			shown.Origin = &configOrigin{s.Origin.Kind, s.Origin.Key, s.Origin.At.File, s.Origin.At.Line, s.Origin.At.Column}
 		}
@@ -145,8 +146,12 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 		table[k.Name] = k
 	}
 	for _, s := range f.Settings() {
+		k, inFile := table[s.Key], s.Origin.Key != ""
+		if k.Treatment == mm2.Ignored && !inFile {
+			continue // a default that has no effect
+		}
 		show("", s)
-		if k, ok := table[s.Key]; ok && (s.Origin.Key != "" || origin && k.Treatment == mm2.Better) {
+		if inFile || origin && k.Treatment == mm2.Better {
 			r.note(k)
 		}
 	}
@@ -159,6 +164,15 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 		}
 	}
 	r.Flows = append(r.Flows, flow)
+}
+
+// shownValue returns a value for people's eyes. Of a key that looks like a misspelt
+// one of a secret it is hidden as well.
+func shownValue(s mm2.Setting) string {
+	if _, known := connect.Lookup(s.Key); !known && s.Value != "" && connect.Secret(connect.Nearest(s.Key)) {
+		return hidden
+	}
+	return s.Shown()
 }
 
 // note keeps what apograph does with a key that is in the file, if that is not

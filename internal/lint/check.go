@@ -58,9 +58,13 @@ func (c *checker) place(key string) javaprops.Position {
 	return e.At
 }
 
-// secret reports whether the value of an entry is not to be shown.
+// secret reports whether the value of an entry is not to be shown. Of a key that
+// nobody knows it is not either: it may be a misspelt one.
 func (c *checker) secret(e *javaprops.Entry) bool {
-	return isSecret(e.Key) || strings.Contains(e.Value, "${")
+	key := takeApart(e.Key, c.aliases).key
+	_, name := clientRole(key)
+	known := c.keys.ofMirrorMaker(key) || c.keys.ofClient(name) || isPatternKey(key)
+	return !known || isSecret(e.Key) || strings.Contains(e.Value, "${")
 }
 
 // brief returns a value as a message repeats it: quoted, and cut where it is
