@@ -85,7 +85,7 @@ func (r *Report) CheckClusters(facts Facts) {
 		if source == nil || source.Err != nil {
 			continue
 		}
-		c.scope(f, source.visible())
+		c.scope(f, source)
 		c.sourceRights(f, source)
 		if target != nil && target.Err == nil {
 			c.pair(f, source, target)
@@ -117,10 +117,10 @@ func (c *checker) addresses(alias string) (javaprops.Position, string) {
 
 // scope reports what the patterns of a flow come to among the topics that there
 // are.
-func (c *checker) scope(f mm2.FlowConfig, topics []string) {
+func (c *checker) scope(f mm2.FlowConfig, source *ClusterFacts) {
 	rules, in := rules(f), f.Get("topics")
 	var copied, dotted, tools []string
-	for _, topic := range topics {
+	for _, topic := range source.visible() {
 		if _, ok := rules.Match(topic); !ok {
 			continue
 		}
@@ -132,7 +132,7 @@ func (c *checker) scope(f mm2.FlowConfig, topics []string) {
 			tools = append(tools, topic)
 		}
 	}
-	c.unmatched(in, f, topics)
+	c.unmatched(in, f, source)
 	if len(copied) == 0 {
 		c.once("AP0712", f.Get("enabled"), f, fmt.Sprintf("no topic of %s is in the scope of %v", f.Source, f), "")
 	}
@@ -145,10 +145,15 @@ func (c *checker) scope(f mm2.FlowConfig, topics []string) {
 	c.collisions(f, rules, copied)
 }
 
-// unmatched reports elements of a list that match no topic, each at its place.
-func (c *checker) unmatched(in mm2.Setting, f mm2.FlowConfig, topics []string) {
+// unmatched reports elements of a list that match no topic, each at its place. A
+// topic that is named and may not be seen is another matter.
+func (c *checker) unmatched(in mm2.Setting, f mm2.FlowConfig, source *ClusterFacts) {
 	if in.Origin.At.IsZero() {
 		return
+	}
+	var topics []string
+	for _, t := range source.Topics {
+		topics = append(topics, t.Name)
 	}
 	for _, el := range in.Elements() {
 		if p := parsablePattern(el.Text); len(p.Unmatched(topics)) == 0 {

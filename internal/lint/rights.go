@@ -113,7 +113,11 @@ const grant = "grant it with kafka-acls, or by what the cluster's provider has f
 func (c *checker) missing(alias string, topics map[operation][]string) {
 	at, key := c.addresses(alias)
 	for _, o := range slices.Sorted(maps.Keys(topics)) {
-		c.single("AP0702", at, key, fmt.Sprintf("the user of %s lacks %s on %s: %s", alias, operationNames[o], counted(len(topics[o]), "topic"), listed(topics[o])), grant)
+		message := fmt.Sprintf("the user of %s lacks %s on %s: %s", alias, operationNames[o], counted(len(topics[o]), "topic"), listed(topics[o]))
+		if o == describe {
+			message += "; whether they are there cannot be told"
+		}
+		c.single("AP0702", at, key, message, grant)
 	}
 }
 
