@@ -220,3 +220,39 @@ func TestPEMInOneLine(t *testing.T) {
 		}
 	}
 }
+
+// FuzzStores: no file makes the readers panic, take memory without bound, or show
+// a password.
+func FuzzStores(f *testing.F) {
+	paths, err := filepath.Glob(stored("*.*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(data) < 4000 && filepath.Ext(path) != ".sh" {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if bytes.HasPrefix(data, []byte{0x30}) && len(data) > 100 {
+			data = data[:100] // PKCS12 is another's, whose iterations are not bounded
+		}
+		path := filepath.Join(t.TempDir(), "store")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := store{key: "ssl.keystore.location", path: path, password: hide(storePassword), keyPassword: hide(keyPassword)}
+		_, err1 := s.keyPairs()
+		_, err2 := s.trusted()
+		_, err3 := decryptKey(bytes.Clone(data), keyPassword)
+		for _, err := range []error{err1, err2, err3} {
+			if err != nil && (strings.Contains(err.Error(), storePassword) || strings.Contains(err.Error(), keyPassword)) {
+				t.Error(err)
+			}
+		}
+	})
+}

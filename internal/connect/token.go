@@ -109,7 +109,11 @@ func (c *tokenClient) clean(err error) error {
 	text := err.Error()
 	for _, s := range []string{c.secret.reveal(), url.QueryEscape(c.secret.reveal()), c.authorization()} {
 		if s != "" && strings.Contains(text, s) {
-			return errors.New("the answer repeats the secret, and is not shown")
+			var refused *refusedError
+			if errors.As(err, &refused) {
+				return &refusedError{status: refused.status, text: "with an answer that repeats the secret, and is not shown"}
+			}
+			return errors.New("what went wrong repeats the secret, and is not shown")
 		}
 	}
 	return err
