@@ -188,6 +188,9 @@ func (a *attachment) prepare() error {
 		return usageErrorf("cluster %s has no topic to attach: %s", f.source.alias, f.whyNone())
 	}
 	topics := sortedTopics(f.topics)
+	if err := f.refuseAnyRoute(topics, nil); err != nil {
+		return err
+	}
 	if err := f.inspect(topics); err != nil {
 		return err
 	}
@@ -528,7 +531,7 @@ func (a *attachment) finish() (string, error) {
 	prepare := func(l *ledger.Ledger) error {
 		f.ledger = l
 		defer func() { f.ledger = nil }()
-		if err := l.SetScope(ledger.Scope{Topics: f.config.Topics, TopicsExclude: f.config.TopicsExclude}); err != nil {
+		if err := l.SetScope(f.scope()); err != nil {
 			return err
 		}
 		return f.remember()

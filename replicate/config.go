@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/internal/mm2"
 )
 
 // A Config says what one flow copies and how. The zero value of a field is its
@@ -21,6 +23,28 @@ type Config struct {
 
 	Topics        []string // regular expressions on the whole name; at least one
 	TopicsExclude []string // win over Topics
+
+	// Policy names the topics on the target. The zero value keeps every name.
+	Policy mm2.Policy
+
+	// Heartbeats copies the source's heartbeats topics as well, whatever Topics
+	// says.
+	Heartbeats bool
+
+	// AllowSameCluster lets source and target be one cluster.
+	AllowSameCluster bool
+
+	// Routes keeps this flow apart from others of the process, which share it.
+	// Default: it is kept apart from itself alone.
+	Routes *Routes
+
+	// ReplicationFactor is that of topics that are made: 0 that of the source's
+	// topic, but no more than the target has brokers; -1 what the target has for
+	// its default; else the number itself.
+	ReplicationFactor int
+
+	Settings SettingsSync
+	ACLs     ACLSync
 
 	// Once copies up to the high watermark that each partition had at the
 	// start, and ends. Otherwise Run copies until its context ends.
@@ -69,6 +93,42 @@ type Config struct {
 	Now      func() time.Time // default time.Now
 }
 
+// A SettingsMode says which target topics get their settings from the source
+// while the flow runs.
+type SettingsMode string
+
+const (
+	SettingsOfMade SettingsMode = ""    // those that this flow made, with what the source's topic sets itself
+	SettingsOfAll  SettingsMode = "all" // all, with what the source's brokers set dynamically as well, as MirrorMaker 2 does
+	SettingsOff    SettingsMode = "off" // none; topics are made with settings all the same
+)
+
+// SettingsSync says how the settings of topics follow the source. Whatever it
+// says: those that an exact copy depends on are ours (see [SettingDrift]).
+type SettingsSync struct {
+	Mode SettingsMode
+
+	// Interval is how often they are looked at; at the start they always are.
+	// Default: whenever the flow looks for changes.
+	Interval time.Duration
+
+	// Exclude are regular expressions on the whole name of a setting that stays
+	// behind. Nil: MirrorMaker 2's default, see
+	// [mm2.DefaultConfigPropertiesExclude].
+	Exclude []string
+
+	// FromSource also sets what the source has by default
+	// (use.defaults.from=source).
+	FromSource bool
+}
+
+// ACLSync says whether access control entries about topics go over to the
+// target. What is there is never taken away.
+type ACLSync struct {
+	Enabled  bool
+	Interval time.Duration // default 10 minutes; at the start they always do
+}
+
 // Validate returns everything that is wrong with c, joined.
 func (c *Config) Validate() error {
 	var errs []error
@@ -85,7 +145,15 @@ func (c *Config) Validate() error {
 	if len(c.Topics) == 0 {
 		errs = append(errs, errors.New("no topics are given"))
 	}
-	if c.RateLimit < 0 || c.RefreshInterval < 0 || c.RetryAfter < 0 {
+	switch c.Settings.Mode {
+	case SettingsOfMade, SettingsOfAll, SettingsOff:
+	default:
+		errs = append(errs, fmt.Errorf("settings of topics: %q is no mode", c.Settings.Mode))
+	}
+	if c.ReplicationFactor < -1 || c.ReplicationFactor > math.MaxInt16 {
+		errs = append(errs, fmt.Errorf("replication factor %d is not -1, and not in [0, %d]", c.ReplicationFactor, math.MaxInt16))
+	}
+	if c.RateLimit < 0 || c.Settings.Interval < 0 || c.ACLs.Interval < 0 || c.RefreshInterval < 0 || c.RetryAfter < 0 {
 		errs = append(errs, errors.New("a rate limit or an interval is negative"))
 	}
 	if c.Window < 0 || c.Window > 5 {
@@ -112,6 +180,15 @@ func (c *Config) setDefaults() {
 	}
 	if c.RetryAfter == 0 {
 		c.RetryAfter = 10 * time.Second
+	}
+	if c.ACLs.Interval == 0 {
+		c.ACLs.Interval = 10 * time.Minute
+	}
+	if c.Settings.Exclude == nil {
+		c.Settings.Exclude = []string{mm2.DefaultConfigPropertiesExclude}
+	}
+	if c.Routes == nil {
+		c.Routes = &Routes{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

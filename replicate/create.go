@@ -41,12 +41,20 @@ func (f *Flow) createTopics(topics []*topic, books map[topicPartition]ledger.Pai
 	return f.awaitTopics(changed)
 }
 
+// replicas returns the replication factor of a target topic that is made.
+func (f *Flow) replicas(t *topic) int16 {
+	if f.config.ReplicationFactor != 0 {
+		return int16(f.config.ReplicationFactor)
+	}
+	return int16(max(min(t.source.replicas, f.target.brokers), 1))
+}
+
 // createTopic makes one target topic. Settings that the target refuses are
 // left out and named.
 func (f *Flow) createTopic(t *topic) {
 	partitions := int32(len(t.source.leaders))
-	replicas := int16(max(min(t.source.replicas, f.target.brokers), 1))
-	settings := t.facts.Load().source.forTarget()
+	replicas := f.replicas(t)
+	settings := f.keeps.forTarget(t.facts.Load().source)
 	create := func(validate bool, settings map[string]string) error {
 		call := f.target.admin.CreateTopics
 		if validate {

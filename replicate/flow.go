@@ -21,10 +21,11 @@ import (
 // A Flow is one run of the copier: from source to target, into one ledger. Its
 // exported methods are safe for concurrent use while it runs.
 type Flow struct {
-	config    Config
-	selection mm2.Selection
-	former    *mm2.Selection // of the run before; nil unknown
-	started   time.Time
+	config  Config
+	rules   mm2.TopicRules
+	keeps   settingRules
+	former  *mm2.Selection // of the run before; nil unknown
+	started time.Time
 
 	source *cluster // long polls and everything but bulk fetches
 	bulk   *cluster // the same cluster through a second client, for bulk fetches
@@ -32,6 +33,8 @@ type Flow struct {
 	ledger *ledger.Ledger
 	topics map[string]*topic     // by source name; the survey's
 	found  map[string]topicState // all topics of the source; the survey's
+	looped map[string]string     // those that are copies which this flow makes, and of what; the survey's
+	duties duties                // the survey's
 	reader *source
 	writer *writer
 	kick   chan struct{} // asks for a survey now; capacity 1
@@ -59,8 +62,9 @@ type Flow struct {
 	unbooked   []topicPartition              // blocked, and not yet in the ledger
 	orders     map[topicPartition]ledger.Order
 	warned     map[string]string // warnings said, by what they are about
-	open       int               // partitions neither done nor stopped
-	fatal      error             // that ended the flow
+	drift      []SettingDrift
+	open       int   // partitions neither done nor stopped
+	fatal      error // that ended the flow
 }
 
 // A blocked is a partition of the flow that could not be given a pair.
@@ -116,12 +120,17 @@ func newFlow(ctx context.Context, config Config) (*Flow, error) {
 	if err != nil {
 		return nil, &UsageError{Err: err}
 	}
+	keeps, err := newSettingRules(config.Settings)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
 	f := &Flow{
-		config: config, selection: selection, started: config.Now(), outer: ctx,
+		config: config, keeps: keeps, started: config.Now(), outer: ctx,
 		topics: map[string]*topic{}, kick: make(chan struct{}, 1), ended: make(chan struct{}),
 		partitions: map[topicPartition]*partition{}, blocked: map[topicPartition]*blocked{},
 		orders: map[topicPartition]ledger.Order{}, warned: map[string]string{},
 	}
+	f.rules = mm2.TopicRules{Selection: selection, Policy: config.Policy, Source: config.Source.Alias, Target: config.Target.Alias, Heartbeats: config.Heartbeats}
 	f.toolPool.New = func() any { return &tools{buffers: &f.buffers} }
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	return f, nil
@@ -173,6 +182,7 @@ func (f *Flow) Close() {
 			c.close()
 		}
 	}
+	f.config.Routes.release(f)
 	if f.ledger != nil {
 		if err := f.ledger.Close(); err != nil {
 			f.config.Logger.Error("close the ledger", "error", err)

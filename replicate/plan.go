@@ -40,7 +40,9 @@ type TopicPlan struct {
 	ReplicationFactor int
 	Settings          map[string]string // that would be set; nil: none
 
-	MissingPermissions []string // for example "source topic t: READ"
+	MissingPermissions []string // of the flow's, for example "source topic t: READ"
+	ACLs               []string // that would be made on the target
+	LostACLs           []string // of the source's, about the topic, that would not, or not whole, and why
 	Warnings           []string // what on the target can keep records out or change them
 
 	Records int64 // source offsets to go through; at least as many as records to copy
@@ -81,6 +83,7 @@ func MakePlan(ctx context.Context, config Config, l *ledger.Ledger) (Plan, error
 	plan := Plan{SourceAlias: f.source.alias, TargetAlias: f.target.alias}
 	var usage *UsageError
 	var refused *RefusedError
+	f.refuseRoutes(topics, books)
 	switch err := f.refuseStrangers(topics, books); {
 	case errors.As(err, &usage) || errors.As(err, &refused):
 		plan.Refusals = append(plan.Refusals, err.Error())
@@ -103,8 +106,9 @@ func (f *Flow) fill(plan *Plan, topics []*topic, books map[topicPartition]ledger
 		return err
 	}
 	f.permissions(described, topics)
+	f.planACLs(described, topics)
 	for name, state := range f.found {
-		if rule, in := f.selection.Explain(name); !in && !state.gone() {
+		if rule, in := f.explain(name); !in && !state.gone() {
 			described[name] = &TopicPlan{Topic: name, Rule: rule, Headroom: -1}
 		}
 	}
@@ -135,22 +139,19 @@ func (f *Flow) judgePlan(topics []*topic) error {
 }
 
 func (f *Flow) planOf(t *topic, books map[topicPartition]ledger.Pair) *TopicPlan {
-	rule, _ := f.selection.Explain(t.name)
+	rule, _ := f.explain(t.name)
 	p := &TopicPlan{Topic: t.name, Target: t.target, In: true, Rule: rule, Headroom: -1, Partitions: max(len(t.source.leaders), len(t.destination.leaders))}
 	p.ReplicationFactor = t.destination.replicas
 	facts := t.facts.Load()
 	if t.destination.gone() && !booked(books, t.name) {
 		p.Create = true
-		p.ReplicationFactor = max(min(t.source.replicas, f.target.brokers), 1)
-		p.Settings = facts.source.forTarget()
+		p.ReplicationFactor = int(f.replicas(t))
+		p.Settings = f.keeps.forTarget(facts.source)
 		return p
 	}
 	p.Warnings = facts.warnings(t)
-	if f.ledger == nil {
-		return p
-	}
-	if before, ok := f.ledger.MadeTopic(t.target, t.destination.id); ok {
-		for key, value := range settingChanges(before, facts) {
+	if before, ok := f.keptSettings(t); ok {
+		for key, value := range f.keeps.changes(before, facts) {
 			if p.Settings == nil {
 				p.Settings = map[string]string{}
 			}
@@ -177,9 +178,10 @@ func (f *Flow) amounts(described map[string]*TopicPlan, topics []*topic, books m
 	candidates := f.candidates(topics, books)
 	f.learnBounds(candidates)
 	var fresh []*candidate
+	past := f.pastBooks()
 	for _, c := range candidates {
 		if c.pair.ID == 0 && c.bounds != nil {
-			c.firstSight = f.firstSight(c)
+			c.firstSight = past.firstSight(c)
 			fresh = append(fresh, c)
 		}
 	}

@@ -47,6 +47,7 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 func (f *Flow) forget(name string) {
 	t := f.topics[name]
 	delete(f.topics, name)
+	f.config.Routes.give(place{f.target.id, t.target}, f)
 	f.source.untrack(name)
 	f.target.untrack(t.target)
 	f.mu.Lock()
@@ -147,7 +148,7 @@ func sourceIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.Topic
 
 // firstSurvey prepares the run, up to the opening of its pairs.
 func (f *Flow) firstSurvey() ([]*candidate, error) {
-	if slices.Contains(f.selection.Include.Texts(), "__consumer_offsets") {
+	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
 		return nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
 	}
 	books := f.openBooks()
@@ -164,6 +165,9 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	if err := f.inspect(topics); err != nil {
 		return nil, err
 	}
+	if err := f.refuseAnyRoute(topics, books); err != nil {
+		return nil, err
+	}
 	if err := f.refuseStrangers(topics, books); err != nil {
 		return nil, err
 	}
@@ -175,7 +179,11 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	if err := f.createLedger(); err != nil {
 		return nil, err
 	}
-	return f.admit(topics, books)
+	candidates, err := f.admit(topics, books)
+	if err == nil {
+		f.doDuties(topics)
+	}
+	return candidates, err
 }
 
 // anyWithoutBook reports whether one of topics has no book, so that it matters
@@ -202,7 +210,7 @@ func (f *Flow) whyNone() string {
 	patterns := strings.Join(f.config.Topics, ",")
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
-		if rule, _ := f.selection.Explain(name); f.selection.Include.Matches(name) && len(out) < 5 {
+		if rule, _ := f.explain(name); f.rules.Include.Matches(name) && len(out) < 5 {
 			out = append(out, name+" ("+rule+")")
 		}
 	}
@@ -223,7 +231,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 		return nil, err
 	}
 	f.checkSources()
-	f.keepSettings(topics)
+	f.doDuties(topics)
 	f.tellTraits(topics)
 	f.watchStopped()
 	f.watchTargets()
@@ -231,6 +239,7 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	for _, t := range due {
 		t.stop, t.growth, t.justMade = nil, nil, false
 	}
+	f.refuseRoutes(due, books)
 	if err := f.refuseStrangers(due, books); err != nil {
 		return nil, err
 	}

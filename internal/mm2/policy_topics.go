@@ -1,5 +1,7 @@
 package mm2
 
+import "regexp"
+
 // Default lists of what is left out, of 4.3.1.
 const (
 	DefaultTopicsExclude = `mm2.*\.internal, .*\.replica, __.*`
@@ -49,4 +51,38 @@ func (r TopicRules) Explain(topic string) (rule string, ok bool) {
 		return cycle, false
 	}
 	return rule, ok
+}
+
+// Lists returns expressions that say of legal names what the policy adds to the
+// selection, for whoever has nothing but lists: what else is copied, and what
+// else is not. A heartbeats topic that the selection excludes is the one thing
+// that they cannot say; a separator of several characters they follow as far as
+// it does not overlap itself.
+func (r TopicRules) Lists() (include, exclude []string) {
+	p := r.Policy
+	separator := regexp.QuoteMeta(p.Separator())
+	behind := "(?:.*" + separator + ")?"
+	if r.Heartbeats && p.kind == PolicyKeep {
+		include = []string{heartbeats}
+	} else if r.Heartbeats {
+		include = []string{behind + heartbeats}
+	}
+	if i := regexp.QuoteMeta(p.internalSeparator()); i != regexp.QuoteMeta(defaultSeparator) {
+		exclude = []string{"mm2.*" + i + "internal", ".*" + i + "checkpoints" + i + "internal"}
+	}
+	rest := ""
+	switch p.kind {
+	case PolicyKeep:
+		return include, exclude
+	case PolicyIdentity:
+		rest = ".*" + heartbeats
+	case PolicyMap:
+		rest = behind + heartbeats
+	case PolicyDefault:
+		if rest = ".+"; len(p.Separator()) == 1 {
+			rest = ".*[^" + separator + "].*"
+		}
+	}
+	source, target := regexp.QuoteMeta(r.Source)+separator, regexp.QuoteMeta(r.Target)+separator
+	return include, append(exclude, behind+target+rest, behind+source+source+rest)
 }
