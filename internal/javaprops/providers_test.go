@@ -59,7 +59,7 @@ func secrets(t *testing.T) (dir string, settings map[string]string) {
 }
 
 func environment(name string) (string, bool) {
-	value, ok := map[string]string{"USER": "u", "NESTED": "${env:USER}"}[name]
+	value, ok := map[string]string{"USER": "u", "HOME": "h", "NESTED": "${env:USER}"}[name]
 	return value, ok
 }
 
