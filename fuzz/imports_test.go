@@ -26,6 +26,8 @@ var imports = map[string][]string{
 	"apograph/translate":          {"apograph/ledger", "apograph/internal/groups"},
 	"apograph/ledger":             {"apograph/internal/canon"},
 	"apograph/internal/groups":    {"apograph/internal/connect"},
+	"apograph/internal/mm2":       {"apograph/internal/javaprops"},
+	"apograph/internal/connect":   {"apograph/internal/javaprops"},
 	"apograph/internal/kafkatest": {"apograph/ledger"},
 }
 

@@ -1,0 +1,105 @@
+package mm2
+
+import (
+	"fmt"
+	"strings"
+
+	"apograph/internal/javaprops"
+)
+
+// A Level says how bad a problem is.
+type Level string
+
+const (
+	LevelError   Level = "error"   // the configuration is refused
+	LevelWarning Level = "warning" // something does not do what its author will think
+	LevelNotice  Level = "notice"  // worth knowing
+)
+
+// A ProblemKind is a stable name for what is wrong.
+type ProblemKind string
+
+const (
+	NoClusters       ProblemKind = "no_clusters"
+	BadAlias         ProblemKind = "bad_alias"
+	NoFlow           ProblemKind = "no_flow"
+	NoBootstrap      ProblemKind = "no_bootstrap"
+	UnknownKey       ProblemKind = "unknown_key"
+	UnknownAlias     ProblemKind = "unknown_alias"
+	OwnUnknownKey    ProblemKind = "unknown_apograph_key"
+	WrongLevel       ProblemKind = "wrong_level"
+	OldKey           ProblemKind = "old_key"
+	OldKeyShadowed   ProblemKind = "old_key_shadowed"
+	RemovedKey       ProblemKind = "removed_key"
+	FlowBlank        ProblemKind = "flow_blank"
+	FlowSelf         ProblemKind = "flow_self"
+	FlowNotEnabled   ProblemKind = "flow_not_enabled"
+	FlowEnabledBlank ProblemKind = "flow_enabled_blank"
+	BadValue         ProblemKind = "bad_value"
+	BadElement       ProblemKind = "list_element" // empty or twice: 4.3.1 refuses it, 3.9.2 does not
+	Conflict         ProblemKind = "conflict"
+	RefusedKey       ProblemKind = "refused"
+	IgnoredKey       ProblemKind = "ignored"
+	BetterKey        ProblemKind = "better"
+	NotYetKey        ProblemKind = "not_yet"
+	ProviderRefused  ProblemKind = "provider_refused"
+	ProviderUnknown  ProblemKind = "provider_unknown"
+	ProviderFailed   ProblemKind = "provider_failed"
+	IntervalTrap     ProblemKind = "interval"
+)
+
+// A Problem is a finding about one place of a configuration.
+type Problem struct {
+	Kind       ProblemKind
+	Level      Level
+	At         javaprops.Position
+	Key        string // as it stands in the file
+	Message    string // one line; never has a secret
+	Suggestion string // what to do; "" if that is plain
+	// MM2 is what MirrorMaker 2 does about it, where that is not what apograph
+	// does; "" else.
+	MM2 string
+}
+
+func (p Problem) String() string {
+	s := fmt.Sprintf("%v: %s", p.At, p.Message)
+	if p.Suggestion != "" {
+		s += ": " + p.Suggestion
+	}
+	return s
+}
+
+// A ConfigError holds the problems because of which a configuration is refused.
+type ConfigError struct{ Problems []Problem }
+
+func (e *ConfigError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A ValueError is a value that its key does not allow.
+type ValueError struct {
+	Key    string
+	At     javaprops.Position
+	Value  string // as it may be shown
+	Reason string
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("%v: %s=%s: %s", e.At, e.Key, e.Value, e.Reason)
+}
+
+func (s Setting) wrong(at int, format string, args ...any) *ValueError {
+	return &ValueError{Key: s.named(), At: s.ValueAt(at), Value: s.Shown(), Reason: fmt.Sprintf(format, args...)}
+}
+
+// named returns the key as it stands in the file, if it does.
+func (s Setting) named() string {
+	if s.Origin.Key != "" {
+		return s.Origin.Key
+	}
+	return s.Key
+}
