@@ -28,11 +28,19 @@ const (
 	tryTimeout    = 15 * time.Second
 )
 
-// A Cluster says how to reach one Kafka cluster. It is a value: copy it freely.
+// A Cluster says how to reach one Kafka cluster: without TLS and login, unless
+// [FromProperties] made it. It is a value: copy it freely. No way of printing it
+// shows a secret.
 type Cluster struct {
 	Alias     string    // name of the cluster in this flow, never empty
 	Bootstrap []string  // host:port of at least one broker
 	Options   []kgo.Opt // appended to every client of this cluster (dialers, in tests)
+
+	// Dial connects to a broker, below TLS; nil is TCP. A dialer in Options does
+	// away with it, and with TLS.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	access *access // nil: no settings
 }
 
 // An UnreachableError reports that no broker of a cluster answered. Whether it
@@ -56,12 +64,41 @@ func (c Cluster) Client(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.ClientID("apograph"),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 	}
+	if err := c.Check(); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Alias, err)
+	}
+	all = append(all, c.way().clientOptions(c.Dial)...)
 	all = append(all, options...)
 	client, err := kgo.NewClient(append(all, c.Options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Alias, err)
 	}
 	return client, nil
+}
+
+// way returns how to get in; never nil.
+func (c Cluster) way() *access {
+	if c.access != nil {
+		return c.access
+	}
+	return &access{protocol: plaintext, dialTimeout: defaultDialTimeout}
+}
+
+// Check reads the key and trust stores that the settings name. The error is a
+// [*StoreError]. Client and Open do the same first.
+func (c Cluster) Check() error {
+	t := c.way().tls
+	if t == nil {
+		return nil
+	}
+	if _, err := t.roots(); err != nil {
+		return err
+	}
+	if t.key == nil {
+		return nil
+	}
+	_, err := t.key.keyPairs()
+	return err
 }
 
 // Open returns a client that has had an answer from the cluster, and the

@@ -1,0 +1,65 @@
+package connect
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+)
+
+// Kafka's names of how to talk to a listener (SecurityProtocol).
+const (
+	plaintext     = "PLAINTEXT"
+	ssl           = "SSL"
+	saslPlaintext = "SASL_PLAINTEXT"
+	saslSSL       = "SASL_SSL"
+)
+
+// An access is what client properties say about the way into a cluster. It does
+// not change once it is made.
+type access struct {
+	protocol    string
+	dialTimeout time.Duration
+	options     []kgo.Opt
+	tls         *tlsSettings      // nil without TLS
+	login       sasl.Mechanism    // nil without SASL
+	where       map[string]string // places of settings, for hints
+}
+
+// access reads what it can and leaves problems in p.
+func (p *properties) access() *access {
+	a := &access{
+		protocol:    p.protocol(),
+		dialTimeout: p.millis("socket.connection.setup.timeout.ms", 10*time.Second, 100*time.Millisecond, 2*time.Minute),
+		options:     p.clientOptions(),
+		where:       map[string]string{},
+	}
+	for key, s := range p.values {
+		a.where[key] = s.Where
+	}
+	if a.protocol == ssl || a.protocol == saslSSL {
+		a.tls = p.tls()
+	}
+	if a.protocol == saslPlaintext || a.protocol == saslSSL {
+		a.login = p.login()
+	}
+	return a
+}
+
+func (p *properties) protocol() string {
+	name := strings.ToUpper(p.text("security.protocol"))
+	switch name {
+	case "":
+		return plaintext
+	case plaintext, ssl, saslPlaintext, saslSSL:
+		return name
+	}
+	p.problem("security.protocol", "is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL")
+	return plaintext
+}
+
+// A dialer connects to a broker.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)

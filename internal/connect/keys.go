@@ -1,0 +1,175 @@
+package connect
+
+// Why a key is ignored or refused.
+const (
+	becauseAcks         = "records are always written with acks=all"
+	becauseIdempotent   = "records are always written idempotently, in order, by the books"
+	becauseCodec        = "record batches keep the codec that the source's producers chose"
+	becauseBatches      = "record batches are copied as they are; Java's client would make its own"
+	becauseSize         = "what a batch may take is the topic's max.message.bytes, which is asked for"
+	becausePartition    = "a record keeps its partition"
+	becauseTransactions = "nothing is written in transactions of our own"
+	becauseGroups       = "positions are in the ledger, not in a consumer group"
+	becauseFetches      = "fetches are sized by the memory budget"
+	becauseIsolation    = "reading is always read_committed"
+	becauseChecksums    = "checksums are always checked"
+	becauseTopics       = "which topics are copied is decided by the flow"
+	becauseBytes        = "bytes are copied as they are"
+	becauseBuffers      = "the operating system sizes the buffers of a connection"
+	becauseRetries      = "retries follow a policy of their own"
+	becauseMetrics      = "there is no Java virtual machine whose metrics could be reported"
+	becauseKerberos     = "it concerns Kerberos alone, which is not supported"
+	becauseBroker       = "only brokers use it"
+	becauseToken        = "the broker checks the token, not we"
+	becauseGoTLS        = "certificates and keys are handled by Go's TLS, not by Java's managers"
+	becauseJava         = "it names Java code, which cannot be run; to leave it out silently would be wrong"
+	becauseProvider     = "it names a provider of Java's cryptography, which cannot be used"
+	becauseController   = "clients talk to brokers; a controller cannot be copied from or to"
+	becauseJWTBearer    = "the JWT bearer grant is not supported; client credentials and token files are"
+)
+
+// keys are all client properties of Kafka 4.3.1, as ProducerConfig, ConsumerConfig
+// and AdminClientConfig declare them, with their types and defaults; sorted.
+var keys = []Key{
+	{"acks", String, "all", Producer, Ignored, becauseAcks},
+	{"allow.auto.create.topics", Bool, "true", Consumer, Ignored, becauseTopics},
+	{"auto.commit.interval.ms", Int, "5000", Consumer, Ignored, becauseGroups},
+	{"auto.offset.reset", String, "latest", Consumer, Elsewhere, ""},
+	{"batch.size", Int, "16384", Producer, Ignored, becauseBatches},
+	{"bootstrap.controllers", List, "", Admin, Refused, becauseController},
+	{"bootstrap.servers", List, "", everyone, Mapped, ""},
+	{"buffer.memory", Long, "33554432", Producer, Ignored, becauseBatches},
+	{"check.crcs", Bool, "true", Consumer, Ignored, becauseChecksums},
+	{"client.dns.lookup", String, "use_all_dns_ips", everyone, Mapped, ""},
+	{"client.id", String, "", everyone, Mapped, ""},
+	{"client.rack", String, "", Consumer, Mapped, ""},
+	{"compression.gzip.level", Int, "-1", Producer, Ignored, becauseCodec},
+	{"compression.lz4.level", Int, "9", Producer, Ignored, becauseCodec},
+	{"compression.type", String, "none", Producer, Ignored, becauseCodec},
+	{"compression.zstd.level", Int, "3", Producer, Ignored, becauseCodec},
+	{"config.providers", List, "", everyone, Elsewhere, ""},
+	{"connections.max.idle.ms", Long, "300000", everyone, Mapped, ""},
+	{"default.api.timeout.ms", Int, "60000", Consumer | Admin, Ignored, becauseRetries},
+	{"delivery.timeout.ms", Int, "120000", Producer, Ignored, becauseIdempotent},
+	{"enable.auto.commit", Bool, "true", Consumer, Ignored, becauseGroups},
+	{"enable.idempotence", Bool, "true", Producer, Ignored, becauseIdempotent},
+	{"enable.metrics.push", Bool, "false", everyone, Ignored, becauseMetrics},
+	{"exclude.internal.topics", Bool, "true", Consumer, Ignored, becauseTopics},
+	{"fetch.max.bytes", Int, "52428800", Consumer, Ignored, becauseFetches},
+	{"fetch.max.wait.ms", Int, "500", Consumer, Ignored, becauseFetches},
+	{"fetch.min.bytes", Int, "1", Consumer, Ignored, becauseFetches},
+	{"group.id", String, "", Consumer, Ignored, becauseGroups},
+	{"group.instance.id", String, "", Consumer, Ignored, becauseGroups},
+	{"group.protocol", String, "classic", Consumer, Ignored, becauseGroups},
+	{"group.remote.assignor", String, "", Consumer, Ignored, becauseGroups},
+	{"heartbeat.interval.ms", Int, "3000", Consumer, Ignored, becauseGroups},
+	{"interceptor.classes", List, "", Producer | Consumer, Refused, becauseJava},
+	{"internal.throw.on.fetch.stable.offset.unsupported", Bool, "false", Consumer, Ignored, becauseGroups},
+	{"isolation.level", String, "read_uncommitted", Consumer, Ignored, becauseIsolation},
+	{"key.deserializer", Class, "", Consumer, Ignored, becauseBytes},
+	{"key.serializer", Class, "", Producer, Ignored, becauseBytes},
+	{"linger.ms", Long, "5", Producer, Ignored, becauseBatches},
+	{"max.block.ms", Long, "60000", Producer, Ignored, becauseIdempotent},
+	{"max.in.flight.requests.per.connection", Int, "5", Producer, Ignored, becauseIdempotent},
+	{"max.partition.fetch.bytes", Int, "1048576", Consumer, Ignored, becauseFetches},
+	{"max.poll.interval.ms", Int, "300000", Consumer, Ignored, becauseGroups},
+	{"max.poll.records", Int, "500", Consumer, Ignored, becauseGroups},
+	{"max.request.size", Int, "1048576", Producer, Ignored, becauseSize},
+	{"metadata.max.age.ms", Long, "300000", everyone, Mapped, ""},
+	{"metadata.max.idle.ms", Long, "300000", Producer, Ignored, becauseRetries},
+	{"metadata.recovery.rebootstrap.trigger.ms", Long, "300000", everyone, Ignored, becauseRetries},
+	{"metadata.recovery.strategy", String, "rebootstrap", everyone, Ignored, becauseRetries},
+	{"metric.reporters", List, "org.apache.kafka.common.metrics.JmxReporter", everyone, Ignored, becauseMetrics},
+	{"metrics.num.samples", Int, "2", everyone, Ignored, becauseMetrics},
+	{"metrics.recording.level", String, "INFO", everyone, Ignored, becauseMetrics},
+	{"metrics.sample.window.ms", Long, "30000", everyone, Ignored, becauseMetrics},
+	{"partition.assignment.strategy", List, "org.apache.kafka.clients.consumer.RangeAssignor,org.apache.kafka.clients.consumer.CooperativeStickyAssignor", Consumer, Ignored, becauseGroups},
+	{"partitioner.adaptive.partitioning.enable", Bool, "true", Producer, Ignored, becausePartition},
+	{"partitioner.availability.timeout.ms", Long, "0", Producer, Ignored, becausePartition},
+	{"partitioner.class", Class, "", Producer, Ignored, becausePartition},
+	{"partitioner.ignore.keys", Bool, "false", Producer, Ignored, becausePartition},
+	{"receive.buffer.bytes", Int, "65536", everyone, Ignored, becauseBuffers},
+	{"reconnect.backoff.max.ms", Long, "1000", everyone, Ignored, becauseRetries},
+	{"reconnect.backoff.ms", Long, "50", everyone, Ignored, becauseRetries},
+	{"request.timeout.ms", Int, "30000", everyone, Mapped, ""},
+	{"retries", Int, "2147483647", Producer | Admin, Ignored, becauseIdempotent},
+	{"retry.backoff.max.ms", Long, "1000", everyone, Ignored, becauseRetries},
+	{"retry.backoff.ms", Long, "100", everyone, Ignored, becauseRetries},
+	{"sasl.client.callback.handler.class", Class, "", everyone, Mapped, ""},
+	{"sasl.jaas.config", Password, "", everyone, Mapped, ""},
+	{"sasl.kerberos.kinit.cmd", String, "/usr/bin/kinit", everyone, Ignored, becauseKerberos},
+	{"sasl.kerberos.min.time.before.relogin", Long, "60000", everyone, Ignored, becauseKerberos},
+	{"sasl.kerberos.service.name", String, "", everyone, Ignored, becauseKerberos},
+	{"sasl.kerberos.ticket.renew.jitter", Double, "0.05", everyone, Ignored, becauseKerberos},
+	{"sasl.kerberos.ticket.renew.window.factor", Double, "0.8", everyone, Ignored, becauseKerberos},
+	{"sasl.login.callback.handler.class", Class, "", everyone, Mapped, ""},
+	{"sasl.login.class", Class, "", everyone, Refused, becauseJava},
+	{"sasl.login.connect.timeout.ms", Int, "", everyone, Mapped, ""},
+	{"sasl.login.read.timeout.ms", Int, "", everyone, Mapped, ""},
+	{"sasl.login.refresh.buffer.seconds", Short, "300", everyone, Mapped, ""},
+	{"sasl.login.refresh.min.period.seconds", Short, "60", everyone, Mapped, ""},
+	{"sasl.login.refresh.window.factor", Double, "0.8", everyone, Mapped, ""},
+	{"sasl.login.refresh.window.jitter", Double, "0.05", everyone, Mapped, ""},
+	{"sasl.login.retry.backoff.max.ms", Long, "10000", everyone, Mapped, ""},
+	{"sasl.login.retry.backoff.ms", Long, "100", everyone, Mapped, ""},
+	{"sasl.mechanism", String, "GSSAPI", everyone, Mapped, ""},
+	{"sasl.oauthbearer.assertion.algorithm", String, "RS256", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.aud", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.exp.seconds", Int, "300", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.iss", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.jti.include", Bool, "false", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.nbf.seconds", Int, "60", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.claim.sub", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.file", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.private.key.file", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.private.key.passphrase", Password, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.assertion.template.file", String, "", everyone, Refused, becauseJWTBearer},
+	{"sasl.oauthbearer.client.credentials.client.id", String, "", everyone, Mapped, ""},
+	{"sasl.oauthbearer.client.credentials.client.secret", Password, "", everyone, Mapped, ""},
+	{"sasl.oauthbearer.clock.skew.seconds", Int, "30", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.expected.audience", List, "", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.expected.issuer", String, "", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.header.urlencode", Bool, "false", everyone, Mapped, ""},
+	{"sasl.oauthbearer.jwks.endpoint.refresh.ms", Long, "3600000", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", Long, "10000", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", Long, "100", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.jwks.endpoint.url", String, "", everyone, Ignored, becauseBroker},
+	{"sasl.oauthbearer.jwt.retriever.class", Class, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", everyone, Mapped, ""},
+	{"sasl.oauthbearer.jwt.validator.class", Class, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", everyone, Ignored, becauseToken},
+	{"sasl.oauthbearer.scope", String, "", everyone, Mapped, ""},
+	{"sasl.oauthbearer.scope.claim.name", String, "scope", everyone, Ignored, becauseToken},
+	{"sasl.oauthbearer.sub.claim.name", String, "sub", everyone, Ignored, becauseToken},
+	{"sasl.oauthbearer.token.endpoint.url", String, "", everyone, Mapped, ""},
+	{"security.protocol", String, "PLAINTEXT", everyone, Mapped, ""},
+	{"security.providers", String, "", everyone, Refused, becauseProvider},
+	{"send.buffer.bytes", Int, "131072", everyone, Ignored, becauseBuffers},
+	{"session.timeout.ms", Int, "45000", Consumer, Ignored, becauseGroups},
+	{"share.acknowledgement.mode", String, "implicit", Consumer, Ignored, becauseGroups},
+	{"share.acquire.mode", String, "BATCH_OPTIMIZED", Consumer, Ignored, becauseGroups},
+	{"socket.connection.setup.timeout.max.ms", Long, "30000", everyone, Ignored, becauseRetries},
+	{"socket.connection.setup.timeout.ms", Long, "10000", everyone, Mapped, ""},
+	{"ssl.cipher.suites", List, "", everyone, Mapped, ""},
+	{"ssl.enabled.protocols", List, "TLSv1.2,TLSv1.3", everyone, Mapped, ""},
+	{"ssl.endpoint.identification.algorithm", String, "https", everyone, Mapped, ""},
+	{"ssl.engine.factory.class", Class, "", everyone, Mapped, ""},
+	{"ssl.key.password", Password, "", everyone, Mapped, ""},
+	{"ssl.keymanager.algorithm", String, "SunX509", everyone, Ignored, becauseGoTLS},
+	{"ssl.keystore.certificate.chain", Password, "", everyone, Mapped, ""},
+	{"ssl.keystore.key", Password, "", everyone, Mapped, ""},
+	{"ssl.keystore.location", String, "", everyone, Mapped, ""},
+	{"ssl.keystore.password", Password, "", everyone, Mapped, ""},
+	{"ssl.keystore.type", String, "JKS", everyone, Mapped, ""},
+	{"ssl.protocol", String, "TLSv1.3", everyone, Mapped, ""},
+	{"ssl.provider", String, "", everyone, Refused, becauseProvider},
+	{"ssl.secure.random.implementation", String, "", everyone, Ignored, becauseGoTLS},
+	{"ssl.trustmanager.algorithm", String, "PKIX", everyone, Ignored, becauseGoTLS},
+	{"ssl.truststore.certificates", Password, "", everyone, Mapped, ""},
+	{"ssl.truststore.location", String, "", everyone, Mapped, ""},
+	{"ssl.truststore.password", Password, "", everyone, Mapped, ""},
+	{"ssl.truststore.type", String, "JKS", everyone, Mapped, ""},
+	{"transaction.timeout.ms", Int, "60000", Producer, Ignored, becauseTransactions},
+	{"transaction.two.phase.commit.enable", Bool, "false", Producer, Ignored, becauseTransactions},
+	{"transactional.id", String, "", Producer, Ignored, becauseTransactions},
+	{"value.deserializer", Class, "", Consumer, Ignored, becauseBytes},
+	{"value.serializer", Class, "", Producer, Ignored, becauseBytes},
+}
