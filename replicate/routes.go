@@ -3,6 +3,7 @@ package replicate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -149,31 +150,30 @@ func (f *Flow) explain(name string) (rule string, in bool) {
 }
 
 // CheckFlows finds out whether flows can run beside one another, and writes
-// nothing: it asks every cluster for its id and its topics. The error is a
-// [*UsageError], a [*connect.UnreachableError], or the context's. What it finds is
-// what [Start] with [Config.Routes] would find flow by flow, when the first ones
-// are at work already; and two aliases of one cluster.
+// nothing: it asks every cluster for its id and its topics. The error joins one
+// of each flow at most: a [*UsageError], a [*connect.UnreachableError], or the
+// context's. What it finds is what [Start] with [Config.Routes] would find flow by
+// flow, when the first ones are at work already; and two aliases of one cluster.
 func CheckFlows(ctx context.Context, configs []Config) error {
 	routes := &Routes{}
 	ids := map[string]string{} // aliases by cluster id
+	var errs []error
 	for _, config := range configs {
 		config.Routes = routes
 		f, err := newFlow(ctx, config)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
-		err = f.lookForRoutes(ids)
+		errs = append(errs, f.lookForRoutes(ids))
 		f.cancel(nil)
 		for _, c := range []*cluster{f.source, f.target} {
 			if c != nil {
 				c.close()
 			}
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // lookForRoutes claims the routes of a flow that is not to run.

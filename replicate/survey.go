@@ -25,6 +25,9 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 	}
 	ids := sourceIDs(books)
 	found := f.selected(all, books)
+	if f.config.KnownTopics && f.found != nil {
+		f.leaveNew(found, ids)
+	}
 	for name, t := range found {
 		have := f.topics[name]
 		if have == nil {
@@ -40,6 +43,12 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 	}
 	f.found = all
 	return nil
+}
+
+// leaveNew leaves out topics that are new since the flow began. booked has those
+// with books.
+func (f *Flow) leaveNew(found map[string]*topic, booked map[string]map[ledger.TopicID]bool) {
+	maps.DeleteFunc(found, func(name string, _ *topic) bool { return f.topics[name] == nil && booked[name] == nil })
 }
 
 // forget drops a topic that the source does not have any more and that no book
@@ -171,10 +180,8 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	if err := f.refuseStrangers(topics, books); err != nil {
 		return nil, err
 	}
-	if group := f.config.Start.group; group != "" && f.anyWithoutBook(topics) {
-		if _, err := f.groupOffsets(group); err != nil {
-			return nil, err // before anything is made
-		}
+	if err := f.checkStarts(topics); err != nil {
+		return nil, err // before anything is made
 	}
 	if err := f.createLedger(); err != nil {
 		return nil, err
@@ -184,13 +191,6 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 		f.doDuties(topics)
 	}
 	return candidates, err
-}
-
-// anyWithoutBook reports whether one of topics has no book, so that it matters
-// where the copy begins.
-func (f *Flow) anyWithoutBook(topics []*topic) bool {
-	booked := f.bookedPartitions()
-	return slices.ContainsFunc(topics, func(t *topic) bool { return booked[t.name] == 0 })
 }
 
 // bookedPartitions returns for each topic that has a book, open or closed, one

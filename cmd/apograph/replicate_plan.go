@@ -12,35 +12,75 @@ import (
 	"apograph/replicate"
 )
 
-// runPlan is `apograph replicate --dry-run`: it says what the run would do and
+// runPlans is `apograph replicate --dry-run`: it says what the run would do and
 // writes nothing.
-func runPlan(ctx context.Context, inv *invocation, config replicate.Config) error {
+func runPlans(ctx context.Context, inv *invocation, configs []replicate.Config) error {
+	var plans []replicatePlan
+	var refusals []string
+	err := inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) (err error) {
+		if len(configs) > 1 {
+			refusals, err = refusedTogether(ctx, configs)
+		}
+		for i := 0; i < len(configs) && err == nil; i++ {
+			var plan replicate.Plan
+			if plan, err = makePlan(ctx, configs[i]); err == nil {
+				plans = append(plans, planAnswer(plan))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		refusals = append(refusals, p.Refusals...)
+	}
+	for _, refusal := range refusals {
+		inv.stderr.warn(refusal)
+	}
+	if err := writePlans(inv, plans); err != nil {
+		return err
+	}
+	if len(refusals) > 0 {
+		return verdict(exitRefused)
+	}
+	return nil
+}
+
+func makePlan(ctx context.Context, config replicate.Config) (replicate.Plan, error) {
 	book, _, err := freshLedger(ctx, config.LedgerPath)
 	var missing *missingLedgerError
 	switch {
 	case errors.As(err, &missing):
 		book = nil
 	case err != nil:
-		return err
+		return replicate.Plan{}, err
 	default:
 		defer book.Close()
 	}
-	var plan replicate.Plan
-	err = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) (err error) {
-		plan, err = replicate.MakePlan(ctx, config, book)
-		return err
-	})
-	if err != nil {
-		return err
+	return replicate.MakePlan(ctx, config, book)
+}
+
+// replicatePlans is the answer about several flows.
+type replicatePlans struct {
+	envelope
+	Flows []replicatePlan `json:"flows"`
+}
+
+// writePlans writes plans; one by itself as the only document.
+func writePlans(inv *invocation, plans []replicatePlan) error {
+	if len(plans) > 1 && inv.format == formatJSON {
+		return writeJSON(inv.stdout, replicatePlans{newEnvelope("ReplicatePlans", "replicate-plans"), plans})
 	}
-	for _, refusal := range plan.Refusals {
-		inv.stderr.warn(refusal)
-	}
-	if err := writePlan(inv, planAnswer(plan)); err != nil {
-		return err
-	}
-	if len(plan.Refusals) > 0 {
-		return verdict(exitRefused)
+	for i, p := range plans {
+		if len(plans) > 1 {
+			if err := inv.writeHeading(i, p.Flow); err != nil {
+				return err
+			}
+		}
+		if err := writePlan(inv, p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

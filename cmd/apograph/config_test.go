@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"apograph/internal/kafkatest"
+)
+
+// A configCase is two clusters, a and b, and an mm2.properties file about them.
+type configCase struct {
+	t    *testing.T
+	a, b *kafkatest.Cluster
+	dir  string
+	file string
+}
+
+// newConfigCase writes a file with the clusters and, behind them, lines.
+func newConfigCase(t *testing.T, lines ...string) *configCase {
+	t.Helper()
+	pair := kafkatest.NewPair(t, kafkatest.Options{DataDir: t.TempDir()})
+	c := &configCase{t: t, a: pair.Source, b: pair.Target, dir: t.TempDir()}
+	c.file = filepath.Join(c.dir, "mm2.properties")
+	c.write(append([]string{
+		"clusters = a, b", "a.bootstrap.servers = " + c.a.Server(), "b.bootstrap.servers = " + c.b.Server(),
+		"apograph.ledger.dir = " + c.dir,
+	}, lines...)...)
+	return c
+}
+
+func (c *configCase) write(lines ...string) {
+	c.t.Helper()
+	if err := os.WriteFile(c.file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// topic makes a topic with records.
+func (c *configCase) topic(at *kafkatest.Cluster, name string, records int) {
+	c.t.Helper()
+	if err := at.CreateTopic(c.t.Context(), name, 1, nil); err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range records {
+		r := &kgo.Record{Topic: name, Value: fmt.Appendf(nil, "%s %d", name, i), Timestamp: time.UnixMilli(1000)}
+		if err := at.Append(c.t.Context(), kafkatest.None, r); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// run runs a command with the case's file, and expects an exit code.
+func (c *configCase) run(code int, args ...string) (stdout, stderr string) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), "apograph", append(args, "--config", c.file)...)
+	cmd.Dir = c.dir
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		c.t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// answer is run with JSON.
+func (c *configCase) answer(into any, code int, args ...string) {
+	c.t.Helper()
+	stdout, _ := c.run(code, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(stdout), into); err != nil || strings.Count(stdout, "\n") != 1 {
+		c.t.Fatalf("%v: standard output %q: %v", args, stdout, err)
+	}
+}
+
+// records returns how many records a topic of a cluster holds.
+func (c *configCase) records(at *kafkatest.Cluster, topic string) int {
+	c.t.Helper()
+	records, err := at.ReadCommitted(c.t.Context(), topic, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return len(records)
+}
+
+// summariesAnswer is the answer about several flows.
+type summariesAnswer struct {
+	Kind, Schema string
+	Flows        []replicateAnswer
+	Failed       []struct {
+		Flow  struct{ Source, Target string }
+		Error string
+	}
+}
+
+func TestReplicateRunsAllFlowsOfAFile(t *testing.T) {
+	c := newConfigCase(t, "a->b.enabled = true", "a->b.topics = orders.*", "b->a.enabled = true", "b->a.topics = pay.*")
+	c.topic(c.a, "orders-1", 5)
+	c.topic(c.a, "other", 1)
+	c.topic(c.b, "payments", 7)
+
+	var got summariesAnswer
+	c.answer(&got, 0, "replicate", "--once")
+	if got.Kind != "ReplicateSummaries" || got.Schema != "apograph/replicate-summaries/v1" || len(got.Flows) != 2 || len(got.Failed) != 0 {
+		t.Fatalf("answer %+v", got)
+	}
+	for i, want := range []struct {
+		source, target string
+		copied         int64
+	}{{"a", "b", 5}, {"b", "a", 7}} {
+		f := got.Flows[i]
+		if f.Flow.Source != want.source || f.Flow.Target != want.target || f.Copied != want.copied || !f.Complete || f.Kind != "ReplicateSummary" {
+			t.Errorf("flow %d: %+v", i, f)
+		}
+	}
+	if n := c.records(c.b, "a.orders-1"); n != 5 {
+		t.Errorf("a.orders-1 on b has %d records, want 5", n)
+	}
+	if n := c.records(c.a, "b.payments"); n != 7 {
+		t.Errorf("b.payments on a has %d records, want 7", n)
+	}
+	topics, err := kadm.NewClient(c.b.NewClient(t)).ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := topics.Names()
+	if slices.Contains(names, "a.other") || slices.Contains(names, "other") {
+		t.Errorf("topics on b: %v", names)
+	}
+	for _, name := range []string{"a-to-b.ledger", "b-to-a.ledger"} {
+		mustCheck(t, filepath.Join(c.dir, name))
+	}
+
+	t.Run("one of them", func(t *testing.T) {
+		c.topic(c.a, "orders-2", 2)
+		var got replicateAnswer
+		c.answer(&got, 0, "replicate", "--once", "--flow", "a->b")
+		if got.Kind != "ReplicateSummary" || got.Copied != 2 {
+			t.Errorf("answer %+v", got)
+		}
+	})
+	t.Run("with what the command line says better", func(t *testing.T) {
+		var got replicateAnswer
+		c.answer(&got, 0, "replicate", "--once", "--flow", "a->b", "--topics", "other", "--policy", "identity", "--ledger", filepath.Join(c.dir, "own.ledger"))
+		if got.Copied != 1 || c.records(c.b, "other") != 1 {
+			t.Errorf("answer %+v", got)
+		}
+	})
+}
