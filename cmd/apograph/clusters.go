@@ -10,9 +10,10 @@ import (
 )
 
 // clusterFlags returns the flags that say where the two clusters are, and those
-// of a configuration that says it.
-func clusterFlags() []cli.Flag {
-	flags := configFlags()
+// of a configuration that says it. -X may set known settings beside those of
+// clients.
+func clusterFlags(known ...setting) []cli.Flag {
+	flags := configFlags(settingFlag(known))
 	for _, side := range []string{"source", "target"} {
 		flags = append(flags,
 			stringFlag(side+"-bootstrap-server", "reach the "+side+" cluster at a `LIST` of host:port"),

@@ -13,11 +13,13 @@ import (
 	"apograph/internal/mm2"
 )
 
-// configFlags returns the flags of a configuration in a file.
-func configFlags() []cli.Flag {
+// configFlags returns the flags of a configuration in a file. over is -X, which
+// wins over the file.
+func configFlags(over cli.Flag) []cli.Flag {
 	return []cli.Flag{
 		stringFlag("config", "take clusters, flows and settings from an mm2.properties `FILE` as MirrorMaker 2 has it"),
 		listFlag("flow", "of the flows of the file only `A->B`, may be repeated (default all that are enabled)"),
+		over,
 	}
 }
 
@@ -33,10 +35,7 @@ type configuration struct {
 func (inv *invocation) configuration() (*configuration, error) {
 	path := inv.String("config")
 	if path == "" {
-		if inv.line.has("flow") {
-			return nil, usagef("--flow needs --config").withHint("flows stand in a configuration file; --source-alias and --target-alias name the clusters of a flow without one")
-		}
-		return nil, nil
+		return nil, inv.refuseWithoutConfig()
 	}
 	if other := inv.adHoc(); other != "" {
 		if !inv.line.has("config") {
@@ -50,6 +49,17 @@ func (inv *invocation) configuration() (*configuration, error) {
 		return nil, err
 	}
 	return c, c.choose(inv.StringSlice("flow"))
+}
+
+// refuseWithoutConfig refuses flags that have a meaning only with a configuration.
+func (inv *invocation) refuseWithoutConfig() error {
+	switch {
+	case inv.line.has("flow"):
+		return usagef("--flow needs --config").withHint("flows stand in a configuration file")
+	case inv.line.has("X") && inv.row.flag("source-bootstrap-server") == nil:
+		return usagef("-X needs --config").withHint("it sets a key of a configuration file")
+	}
+	return nil
 }
 
 // adHoc returns the first flag on the command line that describes a cluster by

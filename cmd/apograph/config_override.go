@@ -14,6 +14,9 @@ const overX = "-X"
 // the weakest first: flags that a key of the file stands for, and -X.
 func (inv *invocation) overrides() ([]*javaprops.File, error) {
 	var layers []*javaprops.File
+	if inv.row.flag("policy") == nil { // elsewhere --topics only narrows what a flow has
+		return inv.overX()
+	}
 	for _, x := range []struct{ flag, key, value string }{
 		{"topics", "topics", strings.Join(inv.StringSlice("topics"), ",")},
 		{"topics-exclude", "topics.exclude", strings.Join(inv.StringSlice("topics-exclude"), ",")},
@@ -24,11 +27,16 @@ func (inv *invocation) overrides() ([]*javaprops.File, error) {
 			layers = append(layers, javaprops.New("--"+x.flag, map[string]string{x.key: x.value}))
 		}
 	}
+	over, err := inv.overX()
+	return append(layers, over...), err
+}
+
+func (inv *invocation) overX() ([]*javaprops.File, error) {
 	values, err := inv.keyValues()
 	if err != nil || len(values) == 0 {
-		return layers, err
+		return nil, err
 	}
-	return append(layers, javaprops.New(overX, values)), nil
+	return []*javaprops.File{javaprops.New(overX, values)}, nil
 }
 
 // startSetting is the key of --start.

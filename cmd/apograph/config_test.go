@@ -157,3 +157,96 @@ func TestReplicateRunsAllFlowsOfAFile(t *testing.T) {
 		}
 	})
 }
+
+// TestCommandsTakeFlowsOfAFile: each command finds the ledger and the clusters of
+// a flow, and those that are about one flow refuse to guess which.
+func TestCommandsTakeFlowsOfAFile(t *testing.T) {
+	c := newConfigCase(t, "a->b.enabled = true", "b->a.enabled = true", "topics = orders, payments")
+	c.topic(c.a, "orders", 5)
+	c.topic(c.b, "payments", 7)
+	c.run(0, "replicate", "--once")
+
+	t.Run("all flows", func(t *testing.T) {
+		var verified struct {
+			Kind, Schema string
+			Flows        []struct {
+				Mode, Verdict string
+				Flow          struct{ Source, Target struct{ Alias string } }
+				Summary       struct{ Equal int }
+			}
+		}
+		c.answer(&verified, 0, "verify")
+		if verified.Kind != "VerifyReports" || len(verified.Flows) != 2 || verified.Flows[0].Mode != "full" || verified.Flows[0].Verdict != "complete" ||
+			verified.Flows[0].Summary.Equal != 5 || verified.Flows[1].Summary.Equal != 7 || verified.Flows[1].Flow.Source.Alias != "b" {
+			t.Errorf("verify: %+v", verified)
+		}
+		var status struct {
+			Kind  string
+			Flows []struct {
+				Kind string
+				Flow struct{ Source, Target struct{ Alias string } }
+			}
+		}
+		c.answer(&status, 0, "status")
+		if status.Kind != "StatusReports" || len(status.Flows) != 2 || status.Flows[0].Kind != "StatusReport" || status.Flows[0].Flow.Target.Alias != "b" {
+			t.Errorf("status: %+v", status)
+		}
+		var plans struct {
+			Kind  string
+			Flows []struct {
+				Kind   string
+				Topics []struct {
+					Topic, Rule string
+					TargetTopic string `json:"target_topic"`
+					In          bool
+				}
+			}
+		}
+		c.answer(&plans, 0, "replicate", "--dry-run")
+		if plans.Kind != "ReplicatePlans" || len(plans.Flows) != 2 {
+			t.Fatalf("plans: %+v", plans)
+		}
+		for _, topic := range plans.Flows[0].Topics {
+			if topic.In != (topic.Topic == "orders") || topic.In && topic.TargetTopic != "a.orders" {
+				t.Errorf("plan of a->b: %+v", topic)
+			}
+		}
+	})
+	t.Run("one flow", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"ledger", "inspect"}, {"ledger", "check"}, {"ledger", "export", "--book", "source"}, {"ledger", "snapshot", "-o", "x.snapshot"},
+			{"translate", "orders:0:3"}, {"pause", "orders"}, {"resume", "orders"},
+		} {
+			_, stderr := c.run(2, args...)
+			if !strings.Contains(stderr, "'a->b', 'b->a'") {
+				t.Errorf("%v: %s", args, stderr)
+			}
+			c.run(0, append(args, "--flow", "a->b")...)
+		}
+		var translated struct {
+			Rows []struct {
+				TargetTopic  string `json:"target_topic"`
+				TargetOffset int64  `json:"target_offset"`
+				Status       string
+			}
+		}
+		c.answer(&translated, 0, "translate", "orders:0:3", "--flow", "a->b")
+		if r := translated.Rows; len(r) != 1 || r[0].TargetTopic != "a.orders" || r[0].TargetOffset != 3 || r[0].Status != "exact" {
+			t.Errorf("translate: %+v", r)
+		}
+		var verified struct{ Kind, Mode string }
+		c.answer(&verified, 0, "verify", "--flow", "b->a", "--mode", "target")
+		if verified.Kind != "VerifyReport" || verified.Mode != "target" {
+			t.Errorf("verify: %+v", verified)
+		}
+		if err := os.Rename(filepath.Join(c.dir, "a-to-b.ledger"), filepath.Join(c.dir, "away.ledger")); err != nil {
+			t.Fatal(err)
+		}
+		c.run(10, "status", "--flow", "a->b")
+		if stdout, _ := c.run(1, "status", "-o", "json"); !strings.Contains(stdout, `"failed":[{"ledger":`) {
+			t.Errorf("status: %s", stdout)
+		}
+		c.run(0, "attach", "--flow", "a->b")
+		c.run(0, "verify")
+	})
+}

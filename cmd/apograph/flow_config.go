@@ -215,7 +215,10 @@ func (inv *invocation) flowConfigs(c *configuration) ([]replicate.Config, error)
 		}
 		configs, errs = append(configs, config), append(errs, err)
 	}
-	return configs, joinOnce(errs)
+	if err := joinOnce(errs); err != nil {
+		return nil, err
+	}
+	return configs, nil
 }
 
 // joinOnce joins errors, each text once: flows have clusters in common.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 
 // A flowRun is one of several flows of a process.
 type flowRun struct {
-	name     string
+	flow     flowNames
 	config   replicate.Config
 	progress copyProgress
 	summary  replicate.Summary // of the last run
@@ -31,7 +30,7 @@ func runFlows(ctx context.Context, inv *invocation, configs []replicate.Config) 
 	}
 	runs := make([]*flowRun, len(configs))
 	for i, config := range configs {
-		run := &flowRun{name: flowName(config), progress: copyProgress{once: config.Once}}
+		run := &flowRun{flow: flowNames{config.Source.Alias, config.Target.Alias}, progress: copyProgress{once: config.Once}}
 		config.Progress = func(p replicate.Progress) { run.progress.note(time.Now(), p) }
 		run.config = config
 		runs[i] = run
@@ -108,7 +107,7 @@ func (r *flowRun) run(ctx context.Context, crew *crew) {
 			return
 		}
 		if r.err != nil {
-			r.config.Logger.Error("flow "+r.name+" does not run", "error", r.err)
+			r.config.Logger.Error("the flow does not run", "error", r.err)
 		}
 		var away *connect.UnreachableError
 		if r.config.Once || !errors.As(r.err, &away) || !wait(ctx, crew.idle, pause) {
@@ -135,7 +134,7 @@ func stateOfAll(runs []*flowRun) (all progressState) {
 	var lines []string
 	for _, r := range runs {
 		one := r.progress.state()
-		lines = append(lines, r.name+": "+one.line)
+		lines = append(lines, r.flow.String()+": "+one.line)
 		all.done, all.total = all.done+one.done, all.total+one.total
 	}
 	all.line = strings.Join(lines, "; ")
@@ -161,11 +160,11 @@ func answerFlows(ctx context.Context, inv *invocation, runs []*flowRun) error {
 	var errs []error
 	for _, r := range runs {
 		if r.err != nil {
-			errs = append(errs, fmt.Errorf("flow %s: %w", r.name, r.err))
+			errs = append(errs, r.flow.failed(r.err))
 		}
 		if r.summary.Partitions == 0 {
 			if r.err != nil {
-				out.Failed = append(out.Failed, failedFlow{flowNames{r.config.Source.Alias, r.config.Target.Alias}, clean(r.err.Error())})
+				out.Failed = append(out.Failed, failedFlow{r.flow, clean(r.err.Error())})
 				continue
 			}
 		} else if signalCause(ctx) == nil {
@@ -175,6 +174,9 @@ func answerFlows(ctx context.Context, inv *invocation, runs []*flowRun) error {
 	}
 	if len(out.Flows) == 0 {
 		return errors.Join(errs...) // nothing ran
+	}
+	if ctx.Err() == nil {
+		errs = append(errs, partly(len(out.Flows), len(out.Failed)))
 	}
 	return errors.Join(writeSummaries(inv, out), errors.Join(errs...))
 }

@@ -33,7 +33,7 @@ func replicateCommand() command {
 				"    --topics 'orders,pay.*' --ledger f.ledger --once",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags: slices.Concat(clusterFlags(), selectionFlags(), policyFlags(), []cli.Flag{
+		flags: slices.Concat(clusterFlags(replicateSettings()...), selectionFlags(), policyFlags(), []cli.Flag{
 			ledgerFlag(),
 			&cli.BoolFlag{Name: "once", EnvVars: []string{envVar("once")},
 				Usage: "copy up to the ends that the topics have now, then exit"},
@@ -45,7 +45,6 @@ func replicateCommand() command {
 			&cli.StringFlag{Name: "start",
 				Usage: "begin topics that have no book yet at `POINT`: earliest, latest, a time in RFC 3339, or group:NAME, which is what a group has committed (default earliest)"},
 			stringFlag("rate-limit", "fetch no more than a `SIZE` a second over all partitions, such as 50MiB"),
-			settingFlag(replicateSettings()),
 			statsFlag(),
 		}),
 		exits: []exitCode{exitFaults, exitUnproven, exitRefused, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
