@@ -40,7 +40,7 @@ check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	$(MAKE) fuzz FUZZTIME=10000x
 	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
 
-FUZZED = ./cmd/apograph ./fuzz ./internal/mm2 ./ledger ./replicate ./verify
+FUZZED = ./cmd/apograph ./fuzz ./internal/javaprops ./internal/mm2 ./ledger ./replicate ./verify
 
 # Counted (10000x), not timed, where a failure counts: until Go 1.27 a target whose time
 # is up can fail with "context deadline exceeded", golang/go#75804.

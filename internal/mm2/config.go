@@ -68,8 +68,8 @@ func (c *Config) Clusters() []string { return slices.Clone(c.clusters) }
 
 // Flows returns the enabled flows, ordered as the file names their clusters.
 //
-// A flow is enabled by true in any case. Blanks around the word do not matter
-// here, while MirrorMaker 2 starts such a flow only if heartbeats are on; it is a
+// A flow is enabled by true in any case, as A->B.enabled; a bare enabled=true holds
+// for all flows with a worker. Blanks around the word do not matter here, while MirrorMaker 2 starts such a flow only if heartbeats are on; it is a
 // problem of kind [FlowEnabledBlank].
 func (c *Config) Flows() []FlowConfig { return slices.Clone(c.flows) }
 
@@ -177,11 +177,14 @@ func (c *Config) findClusters() {
 	c.clusters = s.List()
 }
 
+// findFlows finds the enabled flows: those whose connectors are, and for which
+// MirrorMaker 2 starts a worker, or only does not because of a blank.
 func (c *Config) findFlows() {
+	herders := c.Herders()
 	for _, pair := range c.pairs() {
-		s, ok := c.top(pair.String() + ".enabled")
-		if enabled, err := s.Bool(); ok && err == nil && enabled {
-			c.flows = append(c.flows, c.flow(pair.Source, pair.Target))
+		f := c.flow(pair.Source, pair.Target)
+		if f.connectorEnabled() && (slices.Contains(herders, pair) || f.Get("enabled").Origin.Kind == FromFlow) {
+			c.flows = append(c.flows, f)
 		}
 	}
 }

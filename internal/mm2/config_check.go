@@ -20,10 +20,36 @@ func (c *Config) checkAll() {
 	for _, f := range c.flows {
 		c.checkFlow(f)
 	}
+	c.checkValues()
 	if len(c.flows) == 0 {
 		s, _ := c.top("clusters")
 		c.report(Problem{Kind: NoFlow, Level: LevelError, At: s.Origin.At, Key: "clusters", Message: "no flow is enabled",
 			Suggestion: c.exampleFlow() + ".enabled=true", MM2: "starts if heartbeats are on, and copies nothing"})
+	}
+}
+
+// checkValues reports the values that cannot be what their keys want and hold for
+// no enabled flow: those that do are errors already.
+func (c *Config) checkValues() {
+	seen := map[string]bool{}
+	for _, p := range c.problems {
+		if p.Kind == BadValue {
+			seen[p.Key] = true
+		}
+	}
+	for _, s := range c.entries {
+		name := s.Key
+		if _, rest, ok := c.splitFlow(s.Key); ok {
+			name = rest
+		}
+		k, known := c.keys.key(name)
+		if !known || seen[s.Key] || k.Treatment == Ignored || k.Treatment == Refused {
+			continue
+		}
+		var bad *ValueError
+		if errors.As(k.check(s), &bad) {
+			c.report(Problem{Kind: BadValue, Level: LevelWarning, At: bad.At, Key: bad.Key, Message: fmt.Sprintf("%s=%s: %s; it holds for no enabled flow", bad.Key, bad.Value, bad.Reason)})
+		}
 	}
 }
 
@@ -126,6 +152,8 @@ func (c *Config) checkTopKey(s Setting) {
 	case c.checkOld(s, s.Key):
 	case known && k.Removed():
 		c.checkTable(s, k, false, "4.0 and later drop it")
+	case s.Key == "enabled":
+		c.checkEnabledForAll(s)
 	case known && k.On&(Filter|Framework) != 0:
 		c.wrongLevel(s, c.exampleFlow()+"."+s.Key, "the connectors do not get it from the top level")
 	case known:
@@ -140,6 +168,15 @@ func (c *Config) checkTopKey(s Setting) {
 		c.ignoredFamily(s, "drops it at the top level")
 	default:
 		c.unknownTop(s)
+	}
+}
+
+// checkEnabledForAll reports a bare enabled: MirrorMaker 2 gives it to the
+// connectors of all workers that it starts.
+func (c *Config) checkEnabledForAll(s Setting) {
+	if on, err := s.Bool(); err == nil && on {
+		c.report(Problem{Kind: EnabledForAll, Level: LevelWarning, At: s.Origin.At, Key: s.Key, Suggestion: "write " + c.exampleFlow() + ".enabled=true for each that is meant",
+			Message: "enabled=true without a flow enables every flow that does not say enabled=false, in both directions", MM2: "does the same for all flows with heartbeats"})
 	}
 }
 
@@ -247,17 +284,17 @@ func (c *Config) unknownTop(s Setting) {
 		}
 	}
 	alias, rest, _ := strings.Cut(s.Key, ".")
-	if near := Nearest(s.Key, c.keyNames()); near != "" {
-		c.unknown(s, near)
-	} else if _, ofKey := c.keys.key(rest); ofKey || slices.Contains(c.keys.security, rest) || clientRole(rest) != "" {
+	near := Nearest(s.Key, c.keyNames())
+	_, ofKey := c.keys.key(rest)
+	if ofKey && near == "" || slices.Contains(c.keys.security, rest) || clientRole(rest) != "" {
 		p := Problem{Kind: UnknownAlias, Level: LevelWarning, At: s.Origin.At, Key: s.Key, Message: fmt.Sprintf("clusters does not name %q", alias), MM2: "drops the key"}
 		if near := Nearest(alias, c.clusters); near != "" {
 			p.Suggestion = "write " + near + "." + rest
 		}
 		c.report(p)
-	} else {
-		c.unknown(s, "")
+		return
 	}
+	c.unknown(s, near)
 }
 
 func (c *Config) pairNames() []string {
@@ -269,7 +306,8 @@ func (c *Config) pairNames() []string {
 }
 
 func (c *Config) unknown(s Setting, near string) {
-	p := Problem{Kind: UnknownKey, Level: LevelWarning, At: s.Origin.At, Key: s.Origin.Key, Message: s.Origin.Key + " is no key that has an effect", MM2: "drops it as well"}
+	key := shownKey(s.Origin.Key)
+	p := Problem{Kind: UnknownKey, Level: LevelWarning, At: s.Origin.At, Key: key, Message: key + " is no key that has an effect", MM2: "drops it as well"}
 	if near != "" {
 		p.Suggestion = "write " + near
 	}

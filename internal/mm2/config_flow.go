@@ -52,6 +52,10 @@ const ourPrefix = "apograph."
 
 // Enabled reports whether the flow copies, see [Config.Flows].
 func (f FlowConfig) Enabled() bool {
+	return slices.ContainsFunc(f.config.flows, func(g FlowConfig) bool { return g.Pair() == f.Pair() })
+}
+
+func (f FlowConfig) connectorEnabled() bool {
 	on, err := f.Get("enabled").Bool()
 	return err == nil && on
 }
@@ -161,10 +165,13 @@ func (f FlowConfig) Policy() (Policy, error) {
 	}
 	p, err := ParsePolicy(values)
 	var bad *PolicyError
-	if errors.As(err, &bad) {
-		return Policy{}, f.Get(bad.Key).wrong(0, "%v", bad.Err)
+	switch {
+	case !errors.As(err, &bad):
+		return p, err
+	case f.Get(bad.Key).Secret:
+		return Policy{}, f.Get(bad.Key).wrong(0, "no policy")
 	}
-	return p, err
+	return Policy{}, f.Get(bad.Key).wrong(0, "%v", bad.Err)
 }
 
 // Topics returns which topics the flow copies, and under which names. The error
@@ -194,6 +201,9 @@ func (f FlowConfig) Patterns(key string) (Patterns, error) {
 	var bad *PatternError
 	if !errors.As(err, &bad) {
 		return p, err
+	}
+	if s.Secret {
+		return Patterns{}, s.wrong(0, "no regular expression")
 	}
 	for _, e := range s.Elements() {
 		if e.Text == bad.Element {

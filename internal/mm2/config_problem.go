@@ -35,6 +35,7 @@ const (
 	FlowSelf         ProblemKind = "flow_self"
 	FlowNotEnabled   ProblemKind = "flow_not_enabled"
 	FlowEnabledBlank ProblemKind = "flow_enabled_blank"
+	EnabledForAll    ProblemKind = "enabled_for_all" // a bare enabled=true
 	BadValue         ProblemKind = "bad_value"
 	BadElement       ProblemKind = "list_element" // empty or twice: 4.3.1 refuses it, 3.9.2 does not
 	Conflict         ProblemKind = "conflict"
@@ -67,6 +68,15 @@ func (p Problem) String() string {
 		s += ": " + p.Suggestion
 	}
 	return s
+}
+
+// shownKey returns a key that nobody knows as it may be shown: a line of a private
+// key that was not continued is taken for a key.
+func shownKey(key string) string {
+	if len(key) > 24 && !strings.Contains(key, ".") {
+		return key[:4] + "..."
+	}
+	return key
 }
 
 // A ConfigError holds the problems because of which a configuration is refused.

@@ -38,9 +38,13 @@ func (c *Config) variables(s *Setting, providers *javaprops.Providers, keep bool
 		at := s.ValueAt(v.Start)
 		switch {
 		case !v.Known:
-			c.report(Problem{Kind: ProviderUnknown, Level: LevelWarning, At: at, Key: s.Key,
-				Message:    fmt.Sprintf("%v stays as it is: config.providers names no provider %q, or it has no class", v, v.Provider),
-				Suggestion: fmt.Sprintf("config.providers=%s and config.providers.%s.class=...", v.Provider, v.Provider)})
+			shown := v.String()
+			if SecretKey(s.Key) {
+				shown = "what looks like a variable" // and may be part of a password
+			}
+			c.report(Problem{Kind: ProviderUnknown, Level: LevelWarning, At: at, Key: s.Key, MM2: "does the same",
+				Message:    shown + " stays as it is: config.providers names no such provider, or it has no class",
+				Suggestion: "config.providers=NAME and config.providers.NAME.class=..."})
 		case v.Err != nil:
 			c.report(Problem{Kind: ProviderFailed, Level: LevelError, At: at, Key: s.Key, Message: fmt.Sprintf("%v: %v", v, v.Err),
 				MM2: "uses the text of the variable where the key is not there"})

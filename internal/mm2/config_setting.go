@@ -63,7 +63,7 @@ func (s Setting) Shown() string {
 }
 
 // String returns key=value, without a secret.
-func (s Setting) String() string { return s.Key + "=" + s.Shown() }
+func (s Setting) String() string { return shownKey(s.Key) + "=" + s.Shown() }
 
 // GoString is String: %#v shows no secret either.
 func (s Setting) GoString() string { return s.String() }
