@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,20 +41,6 @@ type Cluster struct {
 
 	access *access // nil: no settings
 }
-
-// An UnreachableError reports that no broker of a cluster answered. Whether it
-// is worth trying again is not known.
-type UnreachableError struct {
-	Alias     string
-	Bootstrap []string
-	Err       error
-}
-
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cluster %s (%s) cannot be reached: %v", e.Alias, strings.Join(e.Bootstrap, ","), e.Err)
-}
-
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Client returns a client that has not yet dialed. The caller closes it.
 func (c Cluster) Client(options ...kgo.Opt) (*kgo.Client, error) {
@@ -103,29 +88,44 @@ func (c Cluster) Check() error {
 
 // Open returns a client that has had an answer from the cluster, and the
 // cluster's id. The caller closes the client. The error is an
-// [*UnreachableError] if no broker answered within some seconds, or ctx's cause.
+// [*UnreachableError] if no broker answered within some seconds, or would have
+// us; one of Check; or ctx's cause. What asking again does not mend is not asked
+// again.
 func (c Cluster) Open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, string, error) {
 	client, err := c.Client(options...)
 	if err != nil {
 		return nil, "", err
 	}
-	id, err := reach(ctx, client)
+	id, err := c.reach(ctx, client)
 	if err != nil {
 		client.Close()
 		if ctx.Err() != nil {
 			return nil, "", context.Cause(ctx)
 		}
-		return nil, "", &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err}
+		return nil, "", err
 	}
 	return client, id, nil
 }
 
-// reach tries until the cluster answers or the time is up: a broker that is
-// being restarted refuses connections for a moment.
-func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+// reach tries until the cluster answers, refuses us, or the time is up: a broker
+// that is being restarted refuses connections for a moment. The first time that a
+// connection comes to nothing the brokers are asked what they speak: where it is
+// another protocol, waiting is in vain.
+func (c Cluster) reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
+	asked := false
 	for deadline := time.Now().Add(reachTimeout); ; {
-		if clusterID, err = tryReach(ctx, client); err == nil || !time.Now().Before(deadline) {
-			return clusterID, err
+		if clusterID, err = tryReach(ctx, client); err == nil {
+			return clusterID, nil
+		}
+		failure := &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.way().hint(err)}
+		if Permanent(err) && failure.Hint != "" {
+			return "", failure
+		}
+		if !asked && isConnected(err) {
+			asked, failure.Hint = true, c.ask(ctx)
+		}
+		if failure.Hint != "" || Permanent(err) || !time.Now().Before(deadline) {
+			return "", failure
 		}
 		timer := time.NewTimer(reachInterval)
 		select {
@@ -135,6 +135,35 @@ func reach(ctx context.Context, client *kgo.Client) (clusterID string, err error
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// isConnected reports whether a failure came after a connection was made.
+func isConnected(err error) bool {
+	var failed *net.OpError
+	return !errors.As(err, &failed) || failed.Op != "dial"
+}
+
+// askTimeout bounds the search for a cause.
+const askTimeout = 5 * time.Second
+
+// ask finds out whether the brokers speak what the settings say. It returns what
+// to tell if they do not, or if they do, and yet end connections that log in.
+func (c Cluster) ask(ctx context.Context) string {
+	if len(c.Options) > 0 && c.Dial == nil {
+		return "" // they may hold a dialer, without which the brokers cannot be asked
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	for _, address := range c.Bootstrap {
+		if l := probe(ctx, dial, address); l.protocol != "" {
+			return c.way().judge(l)
+		}
+	}
+	return ""
 }
 
 func tryReach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {

@@ -19,13 +19,17 @@ const loginTimeout = 15 * time.Second
 // A LoginError reports that the credentials for a login could not be had, before
 // the broker was asked. It holds no secret.
 type LoginError struct {
-	Mechanism string
-	Where     string // of the setting that says where they come from
-	Err       error
+	Mechanism      string
+	Setting, Where string // the setting that says where they come from, and its place
+	Err            error
 }
 
 func (e *LoginError) Error() string {
-	return fmt.Sprintf("no credentials for %s (%s): %v", e.Mechanism, e.Where, e.Err)
+	setting := e.Setting
+	if e.Where != "" {
+		setting += ", " + e.Where
+	}
+	return fmt.Sprintf("no credentials for %s (%s): %v", e.Mechanism, setting, e.Err)
 }
 
 func (e *LoginError) Unwrap() error { return e.Err }

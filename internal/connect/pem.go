@@ -14,7 +14,7 @@ import (
 // pemEntry finds an entry as Kafka's DefaultSslEngineFactory.PemParser does, that
 // is in one line too, as a value in a properties file often is. The groups are the
 // entry's name, its headers and its base64 text.
-var pemEntry = regexp.MustCompile(`-+BEGIN\s*([^-]*?(?:CERTIFICATE|PRIVATE\s+KEY))\s*-+\s*((?:[^\r\n:]*:[^\r\n]*[\r\n]+)*)([a-zA-Z0-9/+=\s]*)-+END[^-]*-+`)
+var pemEntry = regexp.MustCompile(`-+BEGIN\s*([^-]*?(?:CERTIFICATE|PRIVATE\s+KEY))\s*-+\s*((?:[^\r\n:]*:[^\r\n]*[\r\n]+)*)([a-zA-Z0-9/+=\s]*)-+END[^-]*-{1,5}`)
 
 // pemBlocks returns the bytes of all certificates, or of all private keys with
 // their names and headers.

@@ -18,7 +18,7 @@ import (
 
 // maxIterations bounds the work that a key file can ask for; tools write 2,048 to
 // 1,000,000.
-const maxIterations = 20_000_000
+const maxIterations = 2_000_000
 
 // decryptKey opens an EncryptedPrivateKeyInfo (RFC 5958): PBES2, which tools of
 // today write, and PBES1 (RFC 8018, RFC 7292), which alone Java 17 can read in a

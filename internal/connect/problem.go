@@ -54,9 +54,13 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
-	texts := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		texts[i] = p.String()
+	text := "settings of cluster " + e.Alias + ":"
+	separator := " "
+	if len(e.Problems) > 1 {
+		separator = "\n  "
 	}
-	return fmt.Sprintf("settings of cluster %s: %s", e.Alias, strings.Join(texts, "\n  "))
+	for _, p := range e.Problems {
+		text += separator + p.String()
+	}
+	return text
 }

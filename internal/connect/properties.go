@@ -52,10 +52,27 @@ func (p *properties) judge(s Setting) {
 	default:
 		if err := key.check(s.Value); err != nil && !Secret(s.Key) {
 			p.problem(s.Key, err.Error())
-		} else if key.Treatment == Ignored {
-			p.notice(s.Key, Info, "has no effect: "+key.Reason)
+		} else if key.Treatment == Ignored && !isAsHere(s) {
+			level := Info
+			if s.Key == "isolation.level" {
+				level = Warning // its author wants records of transactions that were aborted
+			}
+			p.notice(s.Key, level, "has no effect: "+key.Reason)
 		}
 	}
+}
+
+// isAsHere reports whether a setting that is ignored asks for what is done anyway.
+func isAsHere(s Setting) bool {
+	switch value := strings.TrimSpace(s.Value); s.Key {
+	case "acks":
+		return value == "all" || value == "-1"
+	case "enable.idempotence", "check.crcs":
+		return strings.EqualFold(value, "true")
+	case "isolation.level":
+		return value == "read_committed"
+	}
+	return false
 }
 
 // isElsewhere reports whether a key belongs to config providers (KIP-421), which
