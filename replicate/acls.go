@@ -56,6 +56,7 @@ func (f *Flow) acls(c *cluster) (all []mm2.ACL, ok bool) {
 	switch {
 	case err == nil:
 		return all, true
+	case f.ctx.Err() != nil:
 	case errors.Is(err, kerr.SecurityDisabled):
 		f.sayOnce(slog.LevelInfo, "acls "+c.alias, "the cluster has no authorizer, so that no access control entries go over", "cluster", c.alias)
 	default:

@@ -169,15 +169,16 @@ func (f *Flow) openPairs(all []*candidate) error {
 	fresh := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
 		return c.pair.ID != 0 || c.stop != nil || c.bounds == nil || c.logEnd == nil
 	})
+	past, closed := f.pastBooks(), f.closedEnds()
 	for _, c := range fresh {
 		if c.topic.justMade && *c.logEnd > 0 { // it was there a moment earlier than we thought
 			c.stop = &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("%v has just been made, and holds offsets up to %d", c.target(), *c.logEnd)}
 		}
-		if end := f.closedEnd(c.topic, c.number); *c.logEnd < end {
+		if end := closed[closedTarget{c.target(), c.topic.destination.id}]; *c.logEnd < end {
 			f.config.Logger.Warn("the target has lost records of a partition that left the flow and is back; verify names them",
 				"partition", c.target().String(), "log_end", *c.logEnd, "books_end", end)
 		}
-		c.firstSight = f.firstSight(c)
+		c.firstSight = past.firstSight(c)
 		c.pair = ledger.Pair{
 			SourceTopic: c.topic.name, SourceTopicID: c.topic.source.id,
 			TargetTopic: c.topic.target, TargetTopicID: c.topic.destination.id, Partition: c.number,
@@ -204,19 +205,24 @@ func (f *Flow) openPairs(all []*candidate) error {
 	return f.openFresh(fresh, ledger.Producer{ID: id, Epoch: epoch})
 }
 
+// pastBooks are the partitions that have a book, open or closed.
+type pastBooks map[topicPartition]bool
+
+func (f *Flow) pastBooks() pastBooks {
+	past := pastBooks{}
+	if f.ledger != nil {
+		for _, p := range f.ledger.Pairs() {
+			past[topicPartition{p.SourceTopic, p.Partition}] = true
+		}
+	}
+	return past
+}
+
 // firstSight reports whether a partition without an open book existed before the
 // flow was to copy its topic. One that has a book that is closed left the flow, and
 // is back: it was added since.
-func (f *Flow) firstSight(c *candidate) bool {
-	return c.number < c.topic.existed && !f.hadBook(c.source())
-}
-
-// hadBook reports whether the ledger has a book of a source partition, open or
-// closed.
-func (f *Flow) hadBook(tp topicPartition) bool {
-	return f.ledger != nil && slices.ContainsFunc(f.ledger.Pairs(), func(p ledger.Pair) bool {
-		return p.SourceTopic == tp.topic && p.Partition == tp.partition
-	})
+func (past pastBooks) firstSight(c *candidate) bool {
+	return c.number < c.topic.existed && !past[c.source()]
 }
 
 // openFresh opens pairs. All share one producer id that nobody used before:

@@ -178,9 +178,10 @@ func (f *Flow) amounts(described map[string]*TopicPlan, topics []*topic, books m
 	candidates := f.candidates(topics, books)
 	f.learnBounds(candidates)
 	var fresh []*candidate
+	past := f.pastBooks()
 	for _, c := range candidates {
 		if c.pair.ID == 0 && c.bounds != nil {
-			c.firstSight = f.firstSight(c)
+			c.firstSight = past.firstSight(c)
 			fresh = append(fresh, c)
 		}
 	}

@@ -147,11 +147,12 @@ const strangersHint = "restore the flow's ledger from a snapshot; if there is no
 // such a topic stops alone.
 func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.Pair) error {
 	strangers := map[*topic][]string{}
+	closed := f.closedEnds()
 	for _, t := range topics {
 		if t.stop != nil {
 			continue
 		}
-		held := f.unknownRecords(t, books)
+		held := f.unknownRecords(t, books, closed)
 		switch {
 		case len(held) == 0:
 		case slices.Contains(f.config.Append, t.name):
@@ -189,7 +190,7 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 
 // unknownRecords describes what a target topic holds in partitions that would
 // get a new pair, beyond what a closed generation knows of.
-func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (held []string) {
+func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair, closed map[closedTarget]int64) (held []string) {
 	var fresh []topicPartition
 	for i := range t.source.leaders {
 		if _, ok := books[topicPartition{t.name, int32(i)}]; !ok && i < len(t.destination.leaders) {
@@ -215,30 +216,38 @@ func (f *Flow) unknownRecords(t *topic, books map[topicPartition]ledger.Pair) (h
 			t.growth = &stopped{reason: reasonOf(a.err), detail: fmt.Sprintf("target partition %v: %v", tp, a.err)}
 			return nil // those that have a book go on
 		}
-		if end.offset > start.offset && end.offset > f.closedEnd(t, tp.partition) {
+		if end.offset > start.offset && end.offset > closed[closedTarget{tp, t.destination.id}] {
 			held = append(held, fmt.Sprintf("%v has offsets [%d, %d)", tp, start.offset, end.offset))
 		}
 	}
 	return held
 }
 
-// closedEnd returns where the last closed generation of a target partition
-// ends, or was cut off, 0 if there is none of this very topic.
-func (f *Flow) closedEnd(t *topic, partition int32) (end int64) {
+// A closedTarget is a target partition of the topic of an id.
+type closedTarget struct {
+	topicPartition
+	id ledger.TopicID
+}
+
+// closedEnds returns where the last closed generation of each target partition
+// ends, or was cut off.
+func (f *Flow) closedEnds() map[closedTarget]int64 {
+	ends := map[closedTarget]int64{}
 	if f.ledger == nil {
-		return 0
+		return ends
 	}
 	for _, pair := range f.ledger.Pairs() {
-		if pair.Closed == nil || pair.TargetTopic != t.target || pair.Partition != partition || pair.TargetTopicID != t.destination.id {
+		if pair.Closed == nil {
 			continue
 		}
 		upto := f.ledger.End(pair.ID).Target
 		if pair.Closed.Cut != nil {
 			upto = pair.Closed.Cut.Target
 		}
-		end = max(end, upto)
+		at := closedTarget{topicPartition{pair.TargetTopic, pair.Partition}, pair.TargetTopicID}
+		ends[at] = max(ends[at], upto)
 	}
-	return end
+	return ends
 }
 
 // A topic is held to be deleted when so many metadata answers in a row have

@@ -131,6 +131,7 @@ func fuzzedServer(f *testing.F) *server {
 	})
 	flow := liveFlow{
 		ledger: l,
+		drift:  func() []replicate.SettingDrift { return nil },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

@@ -102,7 +102,8 @@ type topicPlan struct {
 	Partitions         int               `json:"partitions"`
 	ReplicationFactor  int               `json:"replication_factor"`
 	Settings           map[string]string `json:"settings"`
-	MissingPermissions []string          `json:"missing_permissions"`
+	MissingPermissions []string          `json:"missing_permissions"` // the flow's own, and those of the source's topic that do not go over
+	ACLs               []string          `json:"acls"`                // that would be made on the target
 	Warnings           []string          `json:"warnings"`
 	Records            int64             `json:"records"` // source offsets to go through
 	Bytes              *int64            `json:"bytes"`   // nil: not known
@@ -119,7 +120,7 @@ func planAnswer(p replicate.Plan) replicatePlan {
 		row := topicPlan{
 			Topic: t.Topic, TargetTopic: t.Target, In: t.In, Rule: t.Rule, Create: t.Create,
 			Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, Settings: map[string]string{},
-			MissingPermissions: append([]string{}, t.MissingPermissions...), Warnings: append([]string{}, t.Warnings...),
+			MissingPermissions: slices.Concat([]string{}, t.MissingPermissions, t.LostACLs), ACLs: append([]string{}, t.ACLs...), Warnings: append([]string{}, t.Warnings...),
 			Records: t.Records,
 		}
 		maps.Copy(row.Settings, t.Settings)
@@ -166,6 +167,9 @@ func (t topicPlan) notes() string {
 	}
 	for _, m := range t.MissingPermissions {
 		notes = append(notes, "missing permission: "+m)
+	}
+	for _, a := range t.ACLs {
+		notes = append(notes, "new: "+a)
 	}
 	return strings.Join(append(notes, t.Warnings...), "; ")
 }

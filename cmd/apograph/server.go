@@ -23,11 +23,12 @@ type liveFlow struct {
 	ledger *ledger.Ledger
 	status func() []replicate.PartitionStatus
 	order  func(ledger.Order) error
+	drift  func() []replicate.SettingDrift
 }
 
 // A serverLimits bounds what clients can take from a copier. Memory is bounded
 // by connections times the largest answer, a status report of about 300 bytes a
-// partition.
+// partition, and 150 for a setting that differs.
 type serverLimits struct {
 	connections  int           // at one time; more of them wait to be accepted
 	snapshots    int           // made or sent at one time; each takes the room of a ledger

@@ -99,7 +99,9 @@ func (s *server) status() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFlowStatus(stateRunning, info, s.flow.ledger, s.flow.status()), nil
+	status := newFlowStatus(stateRunning, info, s.flow.ledger, s.flow.status())
+	status.Report.Settings = settingRows(s.flow.drift())
+	return status, nil
 }
 
 func (s *server) translate(ctx context.Context, body []byte) (any, error) {

@@ -55,6 +55,7 @@ func newServerCase(t *testing.T, limits serverLimits) *serverCase {
 	}
 	flow := liveFlow{
 		ledger: l,
+		drift:  func() []replicate.SettingDrift { return nil },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

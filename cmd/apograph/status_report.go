@@ -30,6 +30,25 @@ type statusReport struct {
 	Doubts     []doubtInfo       `json:"doubts"`     // that nobody has accepted
 	Acceptance []acceptanceInfo  `json:"acceptances"`
 	Partitions []partitionStatus `json:"partitions"` // those that stopped first
+	Settings   []settingStatus   `json:"settings"`   // of target topics, that are not as on the source; nil if the flow is stopped
+}
+
+// A settingStatus is a setting in which a target topic is not as its source.
+type settingStatus struct {
+	Topic       string `json:"topic"`
+	TargetTopic string `json:"target_topic"`
+	Setting     string `json:"setting"`
+	Source      string `json:"source"` // its value there; "" if the source does not say
+	Target      string `json:"target"`
+	State       string `json:"state"` // protective, excluded, target_only or behind
+}
+
+func settingRows(drift []replicate.SettingDrift) []settingStatus {
+	rows := []settingStatus{}
+	for _, d := range drift {
+		rows = append(rows, settingStatus{d.Topic, d.Target, d.Setting, d.SourceValue, d.TargetValue, string(d.State)})
+	}
+	return rows
 }
 
 // An acceptanceInfo is what somebody has accepted: bad tiles, doubts, or both.
@@ -280,6 +299,9 @@ func (s *flowStatus) headline() string {
 	if r.Accepted > 0 {
 		line += ", " + strconv.FormatInt(r.Accepted, 10) + " lost or unexplained and accepted"
 	}
+	if n := r.drifted(); n > 0 {
+		line += fmt.Sprintf(", settings of target topics not as on the source: %d", n)
+	}
 	if n := len(r.Doubts); n > 0 {
 		line += ", in doubt: " + doubtText(r.Doubts[0])
 		if n > 1 {
@@ -287,6 +309,17 @@ func (s *flowStatus) headline() string {
 		}
 	}
 	return line
+}
+
+// drifted returns how many settings differ that an exact copy does not depend
+// on.
+func (r *statusReport) drifted() (n int) {
+	for _, s := range r.Settings {
+		if s.State != string(replicate.DriftProtective) {
+			n++
+		}
+	}
+	return n
 }
 
 // acceptedText says in a line each what somebody has accepted.
