@@ -14,7 +14,7 @@ import (
 var imports = map[string][]string{
 	"apograph/cmd/apograph": {
 		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
-		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/mm2",
+		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2",
 	},
 	"apograph/replicate": {
 		"apograph/internal/pace",
@@ -23,12 +23,14 @@ var imports = map[string][]string{
 	"apograph/verify": {
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/pace",
 	},
-	"apograph/translate":          {"apograph/ledger", "apograph/internal/groups"},
-	"apograph/ledger":             {"apograph/internal/canon"},
-	"apograph/internal/groups":    {"apograph/internal/connect"},
-	"apograph/internal/mm2":       {"apograph/internal/javaprops"},
-	"apograph/internal/connect":   {"apograph/internal/javaprops"},
-	"apograph/internal/kafkatest": {"apograph/ledger"},
+	"apograph/translate":           {"apograph/ledger", "apograph/internal/groups"},
+	"apograph/internal/lint/probe": {"apograph/internal/connect", "apograph/internal/lint"},
+	"apograph/internal/lint":       {"apograph/internal/connect", "apograph/internal/javaprops", "apograph/internal/mm2"},
+	"apograph/ledger":              {"apograph/internal/canon"},
+	"apograph/internal/groups":     {"apograph/internal/connect"},
+	"apograph/internal/mm2":        {"apograph/internal/javaprops"},
+	"apograph/internal/connect":    {"apograph/internal/javaprops"},
+	"apograph/internal/kafkatest":  {"apograph/ledger"},
 }
 
 // outside says which packages alone may import a module, besides tests.
@@ -36,9 +38,9 @@ var outside = map[string][]string{
 	"github.com/urfave/cli/v2":           {"apograph/cmd/apograph"},
 	"go.etcd.io/bbolt":                   {"apograph/ledger"},
 	"github.com/twmb/franz-go/pkg/kfake": {"apograph/internal/kafkatest"},
-	"github.com/twmb/franz-go/pkg/kgo":   {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest"},
+	"github.com/twmb/franz-go/pkg/kgo":   {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/lint/probe"},
 	"github.com/klauspost/compress/zstd": {"apograph/internal/recordbatch", "apograph/internal/kafkatest"},
-	"github.com/twmb/franz-go/pkg/kmsg":  {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest"},
+	"github.com/twmb/franz-go/pkg/kmsg":  {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/lint/probe"},
 	"testing":                            {},
 	"github.com/leanovate/gopter":        {},
 }

@@ -15,7 +15,7 @@ func clientCodes() []Code {
 		{"AP0603", Warning, "an unknown client key",
 			"No Kafka client knows the key. Java's clients say so in their log and go on without it.",
 			"Write the key that is suggested, or delete it.",
-			"a.ssl.truststore.locaton = /etc/kafka/trust.jks",
+			"a.consumer.ssl.truststore.locaton = /etc/kafka/trust.jks",
 			""},
 		{"AP0604", Warning, "a password that travels in the clear",
 			"SASL_PLAINTEXT with PLAIN or OAUTHBEARER sends the password or token to the broker unencrypted.",
@@ -32,6 +32,11 @@ func clientCodes() []Code {
 			"Set security.protocol to SSL, SASL_SSL or SASL_PLAINTEXT.",
 			"a.sasl.mechanism = SCRAM-SHA-512",
 			"a.security.protocol = SASL_SSL\na.sasl.mechanism = SCRAM-SHA-512\na.sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule required username=\"u\" password=\"p\";"},
+		{"AP0607", Warning, "a client key that is taken otherwise",
+			"apograph's client does something else than Java's with the value. The message says what.",
+			"Check whether that is what you want.",
+			"a.consumer.client.dns.lookup = resolve_canonical_bootstrap_servers_only",
+			"a.consumer.client.dns.lookup = use_all_dns_ips"},
 	}
 }
 

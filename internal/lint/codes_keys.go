@@ -47,6 +47,11 @@ func keyCodes() []Code {
 			"Write the key that is suggested, or look it up in `apograph help config show`.",
 			"apograph.ledgers.dir = /var/lib/apograph",
 			"apograph.ledger.dir = /var/lib/apograph"},
+		{"AP0210", Notice, "keys about which nothing is done yet",
+			"This release of apograph accepts the key and does nothing about it. All such keys are told in one finding, at the first.",
+			"Nothing, if the flow can do without; else wait for a release that does it.",
+			"emit.heartbeats.interval.seconds = 5",
+			""},
 	}
 }
 

@@ -67,7 +67,7 @@ func patternCodes() []Code {
 
 func trapCodes() []Code {
 	return []Code{
-		{"AP0320", Warning, "an interval of 0",
+		{"AP0320", Error, "an interval of 0",
 			"0 does not switch a job off: MirrorMaker 2 cannot schedule it, and the connector fails or does without it. A job is switched off by its .enabled key.",
 			"Set the .enabled key to false, or the interval to a number of seconds.",
 			"refresh.topics.interval.seconds = 0",
@@ -87,7 +87,7 @@ func trapCodes() []Code {
 			"Set 3, or -1 for what the target's brokers have as their default.",
 			"replication.factor = 1",
 			"replication.factor = -1"},
-		{"AP0324", Warning, "a replication factor of 2",
+		{"AP0324", Notice, "a replication factor of 2",
 			"With min.insync.replicas=2, which is what most clusters set, a topic of two replicas cannot be written while one broker is down. 2 is what MirrorMaker 2 takes if the key is not there.",
 			"Set 3, or -1 for what the target's brokers have as their default.",
 			"replication.factor = 2",
@@ -101,13 +101,13 @@ func trapCodes() []Code {
 			"MirrorMaker 2 would take every letter for the name of a cluster. Names could not be told apart any more.",
 			"Delete the line; for names without a prefix there is IdentityReplicationPolicy.",
 			"replication.policy.separator =",
-			"replication.policy.class = IdentityReplicationPolicy"},
+			"replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"},
 		{"AP0327", Warning, "group offsets without checkpoints",
 			"MirrorMaker 2 commits group offsets from its checkpoints. Without them there are none: up to 3.8 nothing happens, later it refuses to start. apograph commits group offsets from its ledger.",
 			"Delete emit.checkpoints.enabled = false.",
 			"sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false",
 			"sync.group.offsets.enabled = true"},
-		{"AP0328", Warning, "keys of offset syncs that are switched off",
+		{"AP0328", Error, "keys of offset syncs that are switched off",
 			"MirrorMaker 2 refuses to start with emit.offset-syncs.enabled = false and any key of the topic of offset syncs (KIP-1031).",
 			"Delete one of the two.",
 			"emit.offset-syncs.enabled = false\noffset-syncs.topic.location = target",

@@ -1,0 +1,155 @@
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"apograph/internal/connect"
+	"apograph/internal/javaprops"
+	"apograph/internal/mm2"
+)
+
+// A clientSetting is a property of a client with its place in the file.
+type clientSetting struct {
+	mm2.Setting
+	whole string // the key as it stands in the file
+}
+
+// connections reports what each cluster's clients make of their settings: those
+// with which the flows that run read and write.
+func (c *checker) connections() {
+	told := map[string]bool{} // alias and what is done there
+	for _, f := range c.running {
+		c.connection(told, f.Source, "read", f.SourceClient())
+		c.connection(told, f.Target, "write", f.TargetClient())
+	}
+}
+
+func (c *checker) connection(told map[string]bool, alias, role string, settings map[string]mm2.Setting) {
+	if told[alias+" "+role] {
+		return
+	}
+	told[alias+" "+role] = true
+	c.clientOf(alias, placed(settings))
+}
+
+func placed(settings map[string]mm2.Setting) map[string]clientSetting {
+	byKey := map[string]clientSetting{}
+	for key, s := range settings {
+		byKey[key] = clientSetting{s, s.Origin.Key}
+	}
+	return byKey
+}
+
+// client looks at a file that is one client's.
+func (c *checker) client() { c.clientOf("this file", c.clientSettings()) }
+
+func (c *checker) clientSettings() map[string]clientSetting {
+	byKey := map[string]clientSetting{}
+	for _, s := range c.config.Entries() {
+		byKey[s.Key] = clientSetting{s, s.Key}
+	}
+	return byKey
+}
+
+// clientOf reports what a cluster's client makes of its settings.
+func (c *checker) clientOf(alias string, byKey map[string]clientSetting) {
+	settings := connectSettings(byKey)
+	_, notices, err := connect.FromProperties(alias, settings)
+	place := func(key string) (javaprops.Position, string) {
+		s, ok := byKey[key]
+		if !ok {
+			return c.place(alias + ".bootstrap.servers"), key
+		}
+		return s.Origin.At, s.whole
+	}
+	var bad *connect.ConfigError
+	if errors.As(err, &bad) {
+		for _, p := range bad.Problems {
+			if p.Key == "bootstrap.servers" && p.Where == "" {
+				continue // a flow without addresses has a code of its own; clients may be given theirs apart
+			}
+			at, key := place(p.Key)
+			c.single("AP0601", at, key, fmt.Sprintf("%s: %s", p.Key, p.Text), p.Suggestion)
+		}
+	}
+	c.clientNotices(alias, notices, place)
+	c.clientTraps(byKey)
+}
+
+// connectSettings returns settings as connect takes them, in a fixed order.
+func connectSettings(byKey map[string]clientSetting) []connect.Setting {
+	var settings []connect.Setting
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		s := byKey[key]
+		settings = append(settings, connect.Setting{Key: key, Value: s.Value, Where: s.Origin.At.String()})
+	}
+	return settings
+}
+
+// single adds a finding unless it is there: settings of the top level reach
+// several clusters.
+func (c *checker) single(code string, at javaprops.Position, key, message, suggestion string) {
+	told := slices.ContainsFunc(c.findings, func(f Finding) bool {
+		return f.Code == code && f.Line == at.Line && f.Column == at.Column && f.Message == message
+	})
+	if !told {
+		c.add(code, at, key, message, suggestion)
+	}
+}
+
+// clientNotices reports what a client takes and does not need, all of it in one
+// finding, and what no client knows.
+func (c *checker) clientNotices(alias string, notices []connect.Notice, place func(string) (javaprops.Position, string)) {
+	var names []string
+	var first connect.Notice
+	for _, n := range notices {
+		at, key := place(n.Key)
+		switch {
+		case n.Unknown:
+			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)
+		case n.Level == connect.Warning:
+			c.single("AP0607", at, key, n.Text, n.Suggestion)
+		default:
+			if names == nil {
+				first = n
+			}
+			names = append(names, n.Key)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	at, key := place(first.Key)
+	message := first.Key + " " + first.Text
+	if len(names) > 1 {
+		message = fmt.Sprintf("clients of %s have no use for %s", alias, strings.Join(names, ", "))
+	}
+	c.single("AP0602", at, key, message, "")
+}
+
+// clientTraps reports settings of a login or of TLS that do not do what they look
+// like.
+func (c *checker) clientTraps(byKey map[string]clientSetting) {
+	value := func(key string) string { return strings.ToUpper(strings.TrimSpace(byKey[key].Value)) }
+	protocol, mechanism := value("security.protocol"), value("sasl.mechanism")
+	if s, ok := byKey["ssl.endpoint.identification.algorithm"]; ok && value("ssl.endpoint.identification.algorithm") == "" && strings.HasSuffix(protocol, "SSL") {
+		c.single("AP0605", s.Origin.At, s.whole, "the host names of brokers are not checked", "")
+	}
+	if s := byKey["security.protocol"]; protocol == "SASL_PLAINTEXT" && (mechanism == "PLAIN" || mechanism == "OAUTHBEARER") {
+		c.single("AP0604", s.Origin.At, s.whole, mechanism+" over SASL_PLAINTEXT sends the password or token to the broker unencrypted", "SASL_SSL, or SCRAM")
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		unused := strings.HasPrefix(key, "sasl.") && !strings.HasPrefix(protocol, "SASL_") || strings.HasPrefix(key, "ssl.") && !strings.HasSuffix(protocol, "SSL")
+		if unused && c.keys.ofClient(key) && strings.TrimSpace(byKey[key].Value) != "" {
+			if protocol == "" {
+				protocol = "PLAINTEXT, the default"
+			}
+			c.single("AP0606", byKey[key].Origin.At, byKey[key].whole, fmt.Sprintf("security.protocol is %s: nothing uses this key", protocol), "")
+			return
+		}
+	}
+}

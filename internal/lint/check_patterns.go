@@ -1,0 +1,73 @@
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"apograph/internal/javaprops"
+	"apograph/internal/mm2"
+)
+
+// patterns reports what is odd about a list of patterns. key is that of the
+// setting without its level.
+func (c *checker) patterns(s mm2.Setting, key string) {
+	elements := s.Elements()
+	if len(elements) == 0 {
+		if key == "topics" || key == "groups" {
+			c.add("AP0315", s.ValueAt(0), s.Key, "the list is empty, and so matches nothing", s.Key+" = .*")
+		}
+		return
+	}
+	if at, ok := commaInQuantifier(s.Value); ok {
+		c.add("AP0311", s.ValueAt(at), s.Key, "the list is split at this comma, inside a quantifier", "write the quantifier in another way, as xx? for x{1,2}, or the names apart")
+		return
+	}
+	for _, el := range elements {
+		if el.Text != "" && c.compiles(s, el) {
+			c.pattern(s, el, key)
+		}
+	}
+}
+
+// compiles reports an element that is no pattern.
+func (c *checker) compiles(s mm2.Setting, el mm2.Element) bool {
+	var bad *mm2.PatternError
+	if !errors.As(mm2.CheckPattern(el.Text), &bad) {
+		return true
+	}
+	code := "AP0310"
+	if bad.Why != "" {
+		code = "AP0312" // an expression of Java's
+	}
+	c.add(code, s.ValueAt(el.Index+bad.At), s.Key, bad.Error(), bad.Hint())
+	return false
+}
+
+// pattern reports what a pattern hardly means.
+func (c *checker) pattern(s mm2.Setting, el mm2.Element, key string) {
+	at := func(i int) javaprops.Position { return s.ValueAt(el.Index + i) }
+	if i, ok := shellStar(el.Text); ok {
+		c.add("AP0313", at(i), s.Key, fmt.Sprintf("%s matches any number of the one character before the star, not any text", brief(el.Text)), el.Text[:i]+"."+el.Text[i:])
+	}
+	if i, ok := deadAnchor(el.Text); ok {
+		c.add("AP0316", at(i), s.Key, fmt.Sprintf("%s matches nothing: patterns are about whole names, and nothing stands beyond an anchor", brief(el.Text)), "delete the anchor")
+	}
+	dots := slices.DeleteFunc(looseDots(el.Text), func(i int) bool { return c.lostBackslash(s, el.Index+i) })
+	if len(dots) == 0 || strings.HasPrefix(key, "config.properties") {
+		return
+	}
+	message := fmt.Sprintf("the dot in %s means any character", brief(el.Text))
+	if other := anotherName(el.Text, dots[0]); other != "" {
+		message += fmt.Sprintf(": %s matches as well", other)
+	}
+	c.add("AP0314", at(dots[0]), s.Key, message, `write \\. where a dot is meant`)
+}
+
+// lostBackslash reports whether Java dropped a backslash in front of a byte of a
+// value, about which there is a finding already.
+func (c *checker) lostBackslash(s mm2.Setting, at int) bool {
+	e, _ := c.file.Get(s.Key)
+	return slices.ContainsFunc(e.Dropped, func(b javaprops.Backslash) bool { return !b.InKey && b.Index == at })
+}

@@ -1,0 +1,127 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"apograph/internal/mm2"
+)
+
+// visible returns the names of the topics that may be seen.
+func (k *ClusterFacts) visible() []string {
+	var names []string
+	for _, t := range k.Topics {
+		if !t.Hidden {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Scope returns which of the topics of its source a flow copies.
+func (r *Report) Scope(flow Flow, topics []string) []string {
+	f, ok := r.checker.config.Flow(flow.Source, flow.Target)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return !copies(f, topic) })
+}
+
+func copies(f mm2.FlowConfig, topic string) bool {
+	_, ok := rules(f).Match(topic)
+	return ok
+}
+
+// Named returns the topics that the flows from a cluster name in full.
+func (r *Report) Named(alias string) []string {
+	var names []string
+	for _, f := range r.checker.running {
+		for _, text := range f.List("topics") {
+			if name, whole := leading(text); whole && f.Source == alias && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// sourceRights reports what the user of a flow's source may not do there.
+func (c *checker) sourceRights(f mm2.FlowConfig, source *ClusterFacts) {
+	rules := rules(f)
+	missing := map[operation][]string{}
+	for _, t := range source.Topics {
+		if _, ok := rules.Match(t.Name); !ok {
+			continue
+		}
+		switch {
+		case t.Hidden:
+			missing[describe] = append(missing[describe], t.Name)
+			continue
+		case t.Rights.lack(read):
+			missing[read] = append(missing[read], t.Name)
+		}
+		if t.Rights.lack(describeConfigs) {
+			missing[describeConfigs] = append(missing[describeConfigs], t.Name)
+		}
+	}
+	c.missing(f.Source, missing)
+	if isOn(f, "sync.topic.acls.enabled") && source.Rights.lack(describe) {
+		c.missingOnCluster(f.Source, describe, "to read the ACLs that are synced (sync.topic.acls.enabled)")
+	}
+}
+
+// targetRights reports what the user of a flow's target may not do there.
+func (c *checker) targetRights(f mm2.FlowConfig, source, target *ClusterFacts) {
+	there := map[string]TopicFacts{}
+	for _, t := range target.Topics {
+		there[t.Name] = t
+	}
+	rules := rules(f)
+	needed := []operation{write, describeConfigs}
+	if isOn(f, "sync.topic.configs.enabled") {
+		needed = append(needed, alterConfigs)
+	}
+	missing := map[operation][]string{}
+	creates := false
+	for _, name := range source.visible() {
+		if _, ok := rules.Match(name); !ok {
+			continue
+		}
+		t, ok := there[rules.Remote(name)]
+		creates = creates || !ok
+		for _, o := range needed {
+			if ok && t.Rights.lack(o) {
+				missing[o] = append(missing[o], t.Name)
+			}
+		}
+	}
+	c.missing(f.Target, missing)
+	if creates && target.Rights.lack(create) {
+		c.missingOnCluster(f.Target, create, "to make topics; ACLs on their names do as well, which cannot be asked")
+	}
+	if isOn(f, "sync.topic.acls.enabled") && target.Rights.lack(alter) {
+		c.missingOnCluster(f.Target, alter, "to make the ACLs that are synced (sync.topic.acls.enabled)")
+	}
+}
+
+const grant = "grant it with kafka-acls, or by what the cluster's provider has for that"
+
+// missing reports rights on topics, those on all topics of one kind in one
+// finding.
+func (c *checker) missing(alias string, topics map[operation][]string) {
+	at, key := c.addresses(alias)
+	for _, o := range slices.Sorted(maps.Keys(topics)) {
+		message := fmt.Sprintf("the user of %s lacks %s on %s: %s", alias, operationNames[o], counted(len(topics[o]), "topic"), listed(topics[o]))
+		if o == describe {
+			message += "; whether they are there cannot be told"
+		}
+		c.single("AP0702", at, key, message, grant)
+	}
+}
+
+func (c *checker) missingOnCluster(alias string, o operation, why string) {
+	at, key := c.addresses(alias)
+	c.single("AP0702", at, key, fmt.Sprintf("the user of %s lacks %s on the cluster, %s", alias, operationNames[o], why), grant)
+}
