@@ -63,7 +63,10 @@ func (c *configCase) topic(at *kafkatest.Cluster, name string, records int) {
 // run runs a command with the case's file, and expects an exit code.
 func (c *configCase) run(code int, args ...string) (stdout, stderr string) {
 	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), "apograph", append(args, "--config", c.file)...)
+	if c.file != "" {
+		args = append(args, "--config", c.file)
+	}
+	cmd := exec.CommandContext(c.t.Context(), "apograph", args...)
 	cmd.Dir = c.dir
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -71,7 +74,19 @@ func (c *configCase) run(code int, args ...string) (stdout, stderr string) {
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		c.t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, out.String(), errs.String())
 	}
+	for _, text := range []string{out.String(), errs.String()} {
+		if strings.Contains(text, canary) {
+			c.t.Errorf("%v: a secret is in the output:\n%s", args, text)
+		}
+	}
 	return out.String(), errs.String()
+}
+
+// with returns the case for a subtest.
+func (c *configCase) with(t *testing.T) *configCase {
+	sub := *c
+	sub.t = t
+	return &sub
 }
 
 // answer is run with JSON.
