@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -155,33 +156,15 @@ func sourceIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.Topic
 	return ids
 }
 
+// ErrNoTopics is in the error of a run with [Config.Once] that has no topic to
+// copy.
+var ErrNoTopics = errors.New("no topic to copy")
+
 // firstSurvey prepares the run, up to the opening of its pairs.
 func (f *Flow) firstSurvey() ([]*candidate, error) {
-	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
-		return nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
-	}
-	books := f.openBooks()
-	if err := f.match(books); err != nil {
+	topics, books, err := f.firstLook()
+	if err != nil {
 		return nil, err
-	}
-	if len(f.topics) == 0 {
-		if f.config.Once {
-			return nil, usageErrorf("cluster %s has no topic to copy: %s", f.source.alias, f.whyNone())
-		}
-		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
-	}
-	topics := sortedTopics(f.topics)
-	if err := f.inspect(topics); err != nil {
-		return nil, err
-	}
-	if err := f.refuseAnyRoute(topics, books); err != nil {
-		return nil, err
-	}
-	if err := f.refuseStrangers(topics, books); err != nil {
-		return nil, err
-	}
-	if err := f.checkStarts(topics); err != nil {
-		return nil, err // before anything is made
 	}
 	if err := f.createLedger(); err != nil {
 		return nil, err
@@ -191,6 +174,35 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 		f.doDuties(topics)
 	}
 	return candidates, err
+}
+
+// firstLook finds out what there is to do, and whether it may be done. It writes
+// nothing anywhere.
+func (f *Flow) firstLook() ([]*topic, map[topicPartition]ledger.Pair, error) {
+	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
+		return nil, nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
+	}
+	books := f.openBooks()
+	if err := f.match(books); err != nil {
+		return nil, nil, err
+	}
+	if len(f.topics) == 0 {
+		if f.config.Once {
+			return nil, nil, usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoTopics, f.whyNone())
+		}
+		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	}
+	topics := sortedTopics(f.topics)
+	if err := f.inspect(topics); err != nil {
+		return nil, nil, err
+	}
+	if err := f.refuseAnyRoute(topics, books); err != nil {
+		return nil, nil, err
+	}
+	if err := f.refuseStrangers(topics, books); err != nil {
+		return nil, nil, err
+	}
+	return topics, books, f.checkStarts(topics)
 }
 
 // bookedPartitions returns for each topic that has a book, open or closed, one

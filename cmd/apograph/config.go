@@ -37,12 +37,17 @@ func (inv *invocation) configuration() (*configuration, error) {
 	if path == "" {
 		return nil, inv.refuseWithoutConfig()
 	}
-	if other := inv.adHoc(); other != "" {
-		if !inv.line.has("config") {
-			return nil, nil // the variable is for commands that say nothing else
+	if other, ok := inv.adHoc(); ok {
+		typed := inv.line.has(other)
+		switch {
+		case inv.line.has("config") && !typed:
+			// What is typed wins over the environment.
+		case !inv.line.has("config") && typed:
+			return nil, nil
+		default:
+			return nil, usagef("--config and --%s: the file says which clusters there are", other).
+				withHint("-X ALIAS.bootstrap.servers=HOST:PORT wins over what the file says")
 		}
-		return nil, usagef("--config and %s: the file says which clusters there are", other).
-			withHint("-X ALIAS.bootstrap.servers=HOST:PORT wins over what the file says")
 	}
 	c := &configuration{path: path}
 	if err := c.read(inv); err != nil {
@@ -62,17 +67,21 @@ func (inv *invocation) refuseWithoutConfig() error {
 	return nil
 }
 
-// adHoc returns the first flag on the command line that describes a cluster by
-// itself; "" if there is none.
-func (inv *invocation) adHoc() string {
+// adHoc returns a flag that describes a cluster by itself; one that is typed
+// before one of the environment.
+func (inv *invocation) adHoc() (flag string, ok bool) {
 	for _, side := range []string{"source", "target"} {
 		for _, what := range []string{"bootstrap-server", "command-config", "alias"} {
-			if flag := side + "-" + what; inv.line.has(flag) {
-				return "--" + flag
+			name := side + "-" + what
+			switch {
+			case inv.line.has(name):
+				return name, true
+			case inv.row.flag(name) != nil && inv.String(name) != "":
+				flag, ok = name, true
 			}
 		}
 	}
-	return ""
+	return flag, ok
 }
 
 // read reads the file. Nothing of the flows that it describes is looked at
@@ -125,7 +134,23 @@ type configError struct {
 	err  error // an [*mm2.ConfigError], or an [*mm2.ValueError]
 }
 
-func (e *configError) Error() string { return e.err.Error() }
+// Error says where and what, a line each; of what stands in no file also by which
+// key.
+func (e *configError) Error() string {
+	var bad *mm2.ConfigError
+	if !errors.As(e.err, &bad) {
+		return e.err.Error()
+	}
+	var lines []string
+	for _, p := range bad.Problems {
+		if p.At.IsZero() && p.Key != "" && !strings.Contains(p.Message, p.Key) {
+			p.Message = p.Key + ": " + p.Message
+		}
+		lines = append(lines, p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (e *configError) Unwrap() error { return e.err }
 
 // Hint returns the advice that goes with the error.

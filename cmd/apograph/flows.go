@@ -16,6 +16,7 @@ import (
 type flowRun struct {
 	flow     flowNames
 	config   replicate.Config
+	retry    time.Duration // pause before the first new try to begin
 	progress copyProgress
 	summary  replicate.Summary // of the last run
 	err      error
@@ -30,7 +31,7 @@ func runFlows(ctx context.Context, inv *invocation, configs []replicate.Config) 
 	}
 	runs := make([]*flowRun, len(configs))
 	for i, config := range configs {
-		run := &flowRun{flow: flowNames{config.Source.Alias, config.Target.Alias}, progress: copyProgress{once: config.Once}}
+		run := &flowRun{flow: flowNames{config.Source.Alias, config.Target.Alias}, retry: firstRetry, progress: copyProgress{once: config.Once}}
 		config.Progress = func(p replicate.Progress) { run.progress.note(time.Now(), p) }
 		run.config = config
 		runs[i] = run
@@ -59,13 +60,21 @@ func refusedTogether(ctx context.Context, configs []replicate.Config) (refusals 
 		return nil, context.Cause(ctx)
 	}
 	var wrong []error
+	idle := 0
 	for _, e := range splitJoined(err) {
-		if slices.Contains(codesOf(e), exitUsage) {
+		switch {
+		case errors.Is(e, replicate.ErrNoTopics) && idle < len(configs)-1:
+			idle++ // as long as there is another that has some
+		case slices.ContainsFunc(codesOf(e), isWrongUse):
 			wrong, refusals = append(wrong, e), append(refusals, e.Error())
 		}
 	}
 	return refusals, errors.Join(wrong...)
 }
+
+// isWrongUse reports whether a code says that what was asked for must not be
+// begun.
+func isWrongUse(code exitCode) bool { return code == exitUsage || code == exitRefused }
 
 // A crew counts the flows that copy, or are about to for the first time.
 type crew struct {
@@ -92,7 +101,7 @@ const (
 // beginning, it goes on trying as long as other flows run.
 func (r *flowRun) run(ctx context.Context, crew *crew) {
 	live := true
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+	for pause := r.retry; ; pause = min(2*pause, lastRetry) {
 		r.summary, r.err = runFlow(ctx, r.config, func() {
 			if !live {
 				live = true
@@ -105,6 +114,10 @@ func (r *flowRun) run(ctx context.Context, crew *crew) {
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(r.err, replicate.ErrNoTopics) {
+			r.config.Logger.Warn("there is nothing to copy", "reason", r.err)
+			r.summary, r.err = replicate.Summary{SourceAlias: r.flow.Source, TargetAlias: r.flow.Target, Complete: true}, nil
 		}
 		if r.err != nil {
 			r.config.Logger.Error("the flow does not run", "error", r.err)

@@ -200,7 +200,7 @@ func TestWrongSecretsAreNotTold(t *testing.T) {
 		{"a login with a password that has no end", `a.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="mm2" password="wrong-canary`, 2, "sasl.jaas.config"},
 		{"an unknown mechanism", "a.sasl.mechanism=GSSAPI", 2, "sasl.mechanism"},
 		{"a protocol that is none", "b.security.protocol=SASLSSL", 2, "security.protocol"},
-		{"a provider's key that is not there", "b.sasl.jaas.config=${file:/no/such/file:canary-key}", 2, "b.sasl.jaas.config"},
+		{"a provider's key that is not there", "b.sasl.jaas.config=${file:/no/such/file:key}", 2, "b.sasl.jaas.config"},
 		{"no TLS", "a.security.protocol=SASL_PLAINTEXT", 1, "cluster a"},
 	}
 	for _, tt := range tests {
