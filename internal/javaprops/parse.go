@@ -283,7 +283,7 @@ func (t *text) flush() {
 func (t *text) write(r rune, at char) {
 	here := spot{t.Len(), at.line, at.column, r >= utf8.RuneSelf}
 	t.WriteRune(r)
-	if here.wide || here != t.next || len(t.spots) == 0 {
+	if here != t.next || len(t.spots) == 0 {
 		t.spots = append(t.spots, here)
 	}
 	t.next = spot{index: t.Len(), line: at.line, column: at.column + 1}

@@ -59,13 +59,13 @@ func secrets(t *testing.T) (dir string, settings map[string]string) {
 }
 
 func environment(name string) (string, bool) {
-	value, ok := map[string]string{"USER": "u", "NESTED": "${env:USER}"}[name]
+	value, ok := map[string]string{"USER": "u", "HOME": "h", "NESTED": "${env:USER}"}[name]
 	return value, ok
 }
 
 func TestExpand(t *testing.T) {
 	dir, settings := secrets(t)
-	settings["config.providers.env.param.allowlist.pattern"] = "U.*|NEST.*"
+	settings["config.providers.env.param.allowlist.pattern"] = "U.*|NEST.*|OME"
 	settings["config.providers.dir.param.allowed.paths"] = dir + "/in"
 	p, problems := javaprops.NewProviders(settings, environment)
 	if problems != nil {

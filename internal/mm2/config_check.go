@@ -258,20 +258,11 @@ func (c *Config) checkOurs(s Setting, name string) {
 		c.checkTable(s, k, true, "")
 	default:
 		p := Problem{Kind: OwnUnknownKey, Level: LevelError, At: s.Origin.At, Key: s.Origin.Key, Message: s.Origin.Key + " is no key of apograph"}
-		if near := Nearest(name, c.keyNames()); near != "" {
+		if near := Nearest(name, c.keys.names); near != "" {
 			p.Suggestion = "write " + strings.TrimSuffix(s.Origin.Key, name) + near
 		}
 		c.report(p)
 	}
-}
-
-// keyNames returns all names that stand for themselves.
-func (c *Config) keyNames() []string {
-	names := slices.Clone(c.keys.security)
-	for _, k := range c.keys.list {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // unknownTop reports a key that is none at all: misspelt, or with an alias that
@@ -284,7 +275,7 @@ func (c *Config) unknownTop(s Setting) {
 		}
 	}
 	alias, rest, _ := strings.Cut(s.Key, ".")
-	near := Nearest(s.Key, c.keyNames())
+	near := Nearest(s.Key, c.keys.names)
 	_, ofKey := c.keys.key(rest)
 	if ofKey && near == "" || slices.Contains(c.keys.security, rest) || clientRole(rest) != "" {
 		p := Problem{Kind: UnknownAlias, Level: LevelWarning, At: s.Origin.At, Key: s.Key, Message: fmt.Sprintf("clusters does not name %q", alias), MM2: "drops the key"}

@@ -13,7 +13,7 @@ func (c *Config) checkFlowKey(s Setting) {
 		c.strangeFlow(s)
 		return
 	}
-	if flow, _ := c.Flow(pair.Source, pair.Target); !flow.Enabled() && rest != "enabled" {
+	if !c.enabled(pair) && rest != "enabled" {
 		if _, said := c.top(pair.String() + ".enabled"); !said && rest != "emit.heartbeats.enabled" {
 			c.report(Problem{Kind: FlowNotEnabled, Level: LevelWarning, At: s.Origin.At, Key: s.Key, Message: fmt.Sprintf("the flow %v is not enabled", pair),
 				Suggestion: pair.String() + ".enabled=true"})
@@ -90,7 +90,7 @@ func (c *Config) checkRestOfFlow(s Setting, pair Pair, rest string) {
 	case inFamily(rest):
 		c.ignoredFamily(s, "")
 	default:
-		near := Nearest(rest, c.keyNames())
+		near := Nearest(rest, c.keys.names)
 		if near != "" {
 			near = pair.String() + "." + near
 		}
@@ -145,7 +145,7 @@ func (c *Config) checkClusterKey(s Setting, alias, rest string) {
 	case inFamily(rest):
 		c.ignoredFamily(s, "")
 	default:
-		near := Nearest(rest, c.keyNames())
+		near := Nearest(rest, c.keys.names)
 		if near != "" {
 			near = alias + "." + near
 		}

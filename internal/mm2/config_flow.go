@@ -52,7 +52,11 @@ const ourPrefix = "apograph."
 
 // Enabled reports whether the flow copies, see [Config.Flows].
 func (f FlowConfig) Enabled() bool {
-	return slices.ContainsFunc(f.config.flows, func(g FlowConfig) bool { return g.Pair() == f.Pair() })
+	return f.config.enabled(f.Pair())
+}
+
+func (c *Config) enabled(pair Pair) bool {
+	return slices.ContainsFunc(c.flows, func(f FlowConfig) bool { return f.Pair() == pair })
 }
 
 func (f FlowConfig) connectorEnabled() bool {

@@ -67,6 +67,9 @@ func TestPrecedence(t *testing.T) {
 			if s.Value != tt.want || s.Origin.String() != tt.origin {
 				t.Errorf("%s = %q from %v, want %q from %s", tt.key, s.Value, s.Origin, tt.want, tt.origin)
 			}
+			if old := s.Origin.Kind == mm2.FromOldName; old != (s.Origin.Key != "" && !strings.HasSuffix(s.Origin.Key, tt.key)) {
+				t.Errorf("%v is of an old name: %v", s.Origin, old)
+			}
 		})
 	}
 }
@@ -293,12 +296,12 @@ func TestProblems(t *testing.T) {
 		{mm2.FlowEnabledBlank, mm2.LevelWarning, "B->A.enabled=true ", "f:5:14", "", "B->A.enabled=true"},
 		{mm2.EnabledForAll, mm2.LevelWarning, "enabled=true", "f:5:1", "A->B.enabled=true", "enabled=false"},
 		{mm2.BadValue, mm2.LevelError, "B->A.enabled=yes", "f:5:14", "", "B->A.enabled=False"},
-		{mm2.BadValue, mm2.LevelError, "replication.factor=x", "f:5:20", "", "replication.factor=-1"},
+		{mm2.BadValue, mm2.LevelError, "replication.factor=x", "f:5:20", "", "tasks.max=x"},
 		{mm2.BadValue, mm2.LevelError, "checkpoints.topic.replication.factor=40000", "f:5:38", "", "checkpoints.topic.replication.factor=4"},
 		{mm2.BadValue, mm2.LevelError, "refresh.topics.interval.seconds=0", "f:5:33", "", "refresh.topics.interval.seconds=1"},
 		{mm2.BadValue, mm2.LevelError, "offset-syncs.topic.location=here", "f:5:29", "", "offset-syncs.topic.location=target"},
 		{mm2.BadValue, mm2.LevelError, "topics=a,*", "f:5:10", "", "topics=a,.*"},
-		{mm2.BadValue, mm2.LevelWarning, "B->A.enabled=false\nB->A.replication.factor=x", "f:6:25", "", "B->A.replication.factor=2"},
+		{mm2.BadValue, mm2.LevelWarning, "B->A.enabled=false\nB->A.replication.factor=x", "f:6:25", "", "B->A.enabled=false\nB->A.tasks.max=x"},
 		{mm2.BadValue, mm2.LevelWarning, "A->B.use.defaults.from=sauce", "f:5:24", "source or target", "A->B.use.defaults.from=target"},
 		{mm2.BadElement, mm2.LevelWarning, "topics=a,,b", "f:5:10", "", "topics="},
 		{mm2.BadElement, mm2.LevelWarning, "topics=a,b, a", "f:5:13", "", "topics=a,b, c"},
@@ -425,7 +428,7 @@ canary8xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 
 func TestNearestName(t *testing.T) {
 	names := []string{"offset.lag.max", "topics", "topics.exclude", "sync.group.offsets.enabled", "groups"}
-	for name, want := range map[string]string{"offset.max.lag": "offset.lag.max", "topic": "topics", "tpoics": "topics", "topics.exlude": "topics.exclude", "sync.group.offset.enabled": "sync.group.offsets.enabled", "zzz.unlike.anything": ""} {
+	for name, want := range map[string]string{"offset.max.lag": "offset.lag.max", "topic": "topics", "tpoics": "topics", "tpoisc": "topics", "topics.exlude": "topics.exclude", "sync.group.offset.enabled": "sync.group.offsets.enabled", "zzz.unlike.anything": ""} {
 		if got := mm2.Nearest(name, names); got != want {
 			t.Errorf("Nearest(%s) = %q, want %q", name, got, want)
 		}

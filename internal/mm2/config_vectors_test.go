@@ -166,6 +166,14 @@ func TestValidationOfMirrorMaker(t *testing.T) {
 	}
 }
 
+func TestNumbersBelowTheLeast(t *testing.T) {
+	for value, want := range map[string]int{"0": 1, "1": 0, " 2 ": 0, "2147483648": 1} {
+		if got := mm2.MM2Refuses(mm2.HeartbeatConnector, map[string]string{"tasks.max": value}); len(got) != want {
+			t.Errorf("tasks.max=%s: refused are %v, want %d", value, got, want)
+		}
+	}
+}
+
 func TestExactlyOnceSupportOfMirrorMaker(t *testing.T) {
 	for _, v := range vectors[raw, raw](t, "config/exactly-once.json") {
 		given := decode[struct{ Properties map[string]string }](t, v.Given)

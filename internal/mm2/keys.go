@@ -97,12 +97,14 @@ type table struct {
 	list     []Key
 	by       map[string]int
 	security []string // SecurityKeys
+	names    []string // those, and all others
 }
 
 func newTable() table {
-	t := table{list: Keys(), by: map[string]int{}, security: SecurityKeys()}
+	t := table{list: Keys(), by: map[string]int{}, security: SecurityKeys(), names: SecurityKeys()}
 	for i, k := range t.list {
 		t.by[k.Name] = i
+		t.names = append(t.names, k.Name)
 	}
 	return t
 }
@@ -179,6 +181,9 @@ func SecretKey(name string) bool {
 func Nearest(name string, names []string) string {
 	best, distance := "", max(2, len(name)/4)+1
 	for _, n := range names {
+		if max(len(name)-len(n), len(n)-len(name)) >= distance {
+			continue // as many letters are put in or taken out at least
+		}
 		if d := editDistance(name, n); d < distance {
 			best, distance = n, d
 		}
@@ -202,7 +207,7 @@ func sameWords(a, b string) bool {
 		slices.Sort(words)
 		return words
 	}
-	return slices.Equal(split(a), split(b))
+	return len(a) == len(b) && slices.Equal(split(a), split(b))
 }
 
 // editDistance returns how many letters one puts in, takes out, replaces or swaps
