@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestJAASAsKafka compares with what Kafka's JaasConfig made of the same texts;
+// TestJAASGolden compares with what Kafka's JaasConfig made of the same texts;
 // testdata/jaas/Golden.java wrote them down. What Kafka takes for an option
 // without a name is refused here, and there.
-func TestJAASAsKafka(t *testing.T) {
+func TestJAASGolden(t *testing.T) {
 	file, err := os.Open("testdata/jaas/golden.jsonl")
 	if err != nil {
 		t.Fatal(err)
