@@ -172,7 +172,7 @@ func shownValue(s mm2.Setting) string {
 	if _, known := connect.Lookup(s.Key); !known && s.Value != "" && connect.Secret(connect.Nearest(s.Key)) {
 		return hidden
 	}
-	return s.Shown()
+	return hideSecrets(s.Shown())
 }
 
 // note keeps what apograph does with a key that is in the file, if that is not
@@ -223,7 +223,7 @@ func (f configFlow) table() *textTable {
 		table.header = append(table.header, "ORIGIN")
 	}
 	for _, s := range f.Settings {
-		cells := []string{s.Client, s.Key, clean(s.Value)}
+		cells := []string{s.Client, s.Key, s.Value}
 		if s.Origin != nil {
 			cells = append(cells, s.Origin.text())
 		}

@@ -3,6 +3,7 @@ package lint
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"apograph/internal/mm2"
@@ -14,6 +15,7 @@ func (c *checker) topics() {
 		c.policy(f)
 		c.otherTools(f)
 		c.named(f)
+		c.ring(f)
 		for _, g := range c.running[:i] {
 			c.bothWays(g, f)
 			c.fanIn(g, f)
@@ -84,9 +86,45 @@ func (c *checker) bothWays(f, g mm2.FlowConfig) {
 	if isOn(f, key) && isOn(g, key) {
 		c.once("AP0501", g.Get(key), g, fmt.Sprintf("%v and %v both commit offsets of the same groups", f, g), "sync groups in one direction only: from where they run")
 	}
-	if keepsNames(f) && keepsNames(g) && !apart(f, g) {
-		c.once("AP0502", policyOf(g), g, fmt.Sprintf("%v and %v both keep names: each would copy what the other one wrote", f, g), "use DefaultReplicationPolicy, or give each flow topics of its own")
+}
+
+// ring reports flows that keep names and lead back to where they began.
+func (c *checker) ring(f mm2.FlowConfig) {
+	if !keepsNames(f) {
+		return
 	}
+	back := c.wayBack(f)
+	if back == nil {
+		return
+	}
+	var names []string
+	for _, g := range back {
+		names = append(names, g.String())
+	}
+	c.once("AP0502", policyOf(f), f, strings.Join(names, " and ")+" keep names: each would copy what the one before it wrote", "use DefaultReplicationPolicy, or give each flow topics of its own")
+}
+
+// wayBack returns flows, f first, that lead back to the source of f by the
+// shortest way, each of which keeps names and may copy what f and the one before
+// it do; nil if there are none.
+func (c *checker) wayBack(f mm2.FlowConfig) []mm2.FlowConfig {
+	ways := [][]mm2.FlowConfig{{f}}
+	been := map[string]bool{f.String(): true}
+	for len(ways) > 0 {
+		way := ways[0]
+		last := way[len(way)-1]
+		if last.Target == f.Source {
+			return way
+		}
+		ways = ways[1:]
+		for _, g := range c.running {
+			if g.Source == last.Target && !been[g.String()] && keepsNames(g) && !apart(f, g) && !apart(last, g) {
+				been[g.String()] = true
+				ways = append(ways, append(slices.Clone(way), g))
+			}
+		}
+	}
+	return nil
 }
 
 // policyOf returns the setting that decides about the names of a flow's topics.
