@@ -87,9 +87,13 @@ func (inv *invocation) adHoc() (flag string, ok bool) {
 // read reads the file. Nothing of the flows that it describes is looked at
 // before it is right as a whole.
 func (c *configuration) read(inv *invocation) error {
-	file, err := javaprops.Read(c.path)
+	data, err := readConfiguration(c.path)
 	if err != nil {
-		return fileError("--config", err)
+		return err
+	}
+	file, err := javaprops.Parse(c.path, data)
+	if err != nil {
+		return &configError{path: c.path, err: err}
 	}
 	over, err := inv.overrides()
 	if err != nil {

@@ -39,7 +39,7 @@ func dutySettings() []setting {
 		{"sync.topic.configs.enabled", "true: settings of all topics follow the source, false: of none (default of those that this flow made)"},
 		{"config.properties.exclude", "settings that do not follow"},
 		{"use.defaults.from", "source: also what the source has by default follows (default target)"},
-		{"sync.topic.acls.enabled", "whether rights to read follow the source (default false)"},
+		{"sync.topic.acls.enabled", "true: what is allowed on topics follows the source, as MirrorMaker 2 has it (default false)"},
 	}
 }
 

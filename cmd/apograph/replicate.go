@@ -24,13 +24,18 @@ func replicateCommand() command {
 			"writes into the ledger what became of each source offset. Topics that the\n" +
 			"target lacks are created. It goes on where the ledger ends, however the last\n" +
 			"run ended. Without --once it runs until it is stopped. Every start needs\n" +
-			"--topics: the ledger does not stand for it.\n\n" +
+			"--topics, or --config: the ledger does not stand for it.\n\n" +
+			"With --config, all flows that the file enables run beside one another, each\n" +
+			"with its own ledger. Where the command line makes no sense for one of them\n" +
+			"none begins; one that fails keeps no other from running.\n\n" +
 			"A target topic that holds records which the ledger does not know is refused.\n" +
 			"A partition that cannot go on stops alone; the answer says why, and what to do.\n" +
 			"Where nothing could be done, as no cluster was reached, there is no answer.",
 		examples: []string{
 			"apograph replicate --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger f.ledger --once",
+			"apograph replicate --config mm2.properties",
+			"apograph replicate --config mm2.properties --flow 'A->B' --dry-run",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
 		flags: slices.Concat(clusterFlags(replicateSettings()...), selectionFlags(), policyFlags(), []cli.Flag{

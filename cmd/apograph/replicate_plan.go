@@ -15,36 +15,37 @@ import (
 // runPlans is `apograph replicate --dry-run`: it says what the run would do and
 // writes nothing.
 func runPlans(ctx context.Context, inv *invocation, configs []replicate.Config) error {
-	var plans []replicatePlan
+	plans := replicatePlans{envelope: newEnvelope("ReplicatePlans", "replicate-plans"), Flows: []replicatePlan{}, Failed: []failedFlow{}}
 	var refusals []string
-	err := inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) (err error) {
+	var errs []error
+	_ = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) error {
 		if len(configs) > 1 {
-			refusals, err = refusedTogether(ctx, configs)
+			refusals, _ = refusedTogether(ctx, configs)
 		}
-		for i := 0; i < len(configs) && err == nil; i++ {
-			var plan replicate.Plan
-			if plan, err = makePlan(ctx, configs[i]); err == nil {
-				plans = append(plans, planAnswer(plan))
+		for i := 0; i < len(configs) && ctx.Err() == nil; i++ {
+			flow := flowNames{configs[i].Source.Alias, configs[i].Target.Alias}
+			plan, err := makePlan(ctx, configs[i])
+			switch {
+			case err != nil && len(configs) == 1:
+				errs = append(errs, err)
+			case err != nil:
+				errs, plans.Failed = append(errs, flow.failed(err)), append(plans.Failed, failedFlow{flow, clean(err.Error())})
+			default:
+				plans.Flows, refusals = append(plans.Flows, planAnswer(plan)), append(refusals, plan.Refusals...)
 			}
 		}
-		return err
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, p := range plans {
-		refusals = append(refusals, p.Refusals...)
+	if len(plans.Flows) == 0 || ctx.Err() != nil {
+		return errors.Join(append(errs, context.Cause(ctx))...)
 	}
 	for _, refusal := range refusals {
 		inv.stderr.warn(refusal)
 	}
-	if err := writePlans(inv, plans); err != nil {
-		return err
-	}
 	if len(refusals) > 0 {
-		return verdict(exitRefused)
+		errs = append(errs, verdict(exitRefused))
 	}
-	return nil
+	return errors.Join(append(errs, partly(len(plans.Flows), len(plans.Failed)), writePlans(inv, plans, len(configs)))...)
 }
 
 func makePlan(ctx context.Context, config replicate.Config) (replicate.Plan, error) {
@@ -64,16 +65,18 @@ func makePlan(ctx context.Context, config replicate.Config) (replicate.Plan, err
 // replicatePlans is the answer about several flows.
 type replicatePlans struct {
 	envelope
-	Flows []replicatePlan `json:"flows"`
+	Flows  []replicatePlan `json:"flows"`
+	Failed []failedFlow    `json:"failed"`
 }
 
-// writePlans writes plans; one by itself as the only document.
-func writePlans(inv *invocation, plans []replicatePlan) error {
-	if len(plans) > 1 && inv.format == formatJSON {
-		return writeJSON(inv.stdout, replicatePlans{newEnvelope("ReplicatePlans", "replicate-plans"), plans})
+// writePlans writes the plans of the flows that were asked for; the only one by
+// itself.
+func writePlans(inv *invocation, plans replicatePlans, asked int) error {
+	if asked > 1 && inv.format == formatJSON {
+		return writeJSON(inv.stdout, plans)
 	}
-	for i, p := range plans {
-		if len(plans) > 1 {
+	for i, p := range plans.Flows {
+		if asked > 1 {
 			if err := inv.writeHeading(i, p.Flow); err != nil {
 				return err
 			}

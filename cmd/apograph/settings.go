@@ -47,7 +47,7 @@ func (inv *invocation) keyValues() (map[string]string, error) {
 			return nil, usagef("-X %s is not KEY=VALUE", quoteArg(text))
 		}
 		if old, twice := values[key]; twice && old != value {
-			if mm2.SecretKey(key) || connect.Secret(key) {
+			if isSecretKey(key) {
 				return nil, usagef("-X sets %s twice", key)
 			}
 			return nil, usagef("-X sets %s twice: %s and %s", key, quoteArg(old), quoteArg(value))
@@ -55,6 +55,16 @@ func (inv *invocation) keyValues() (map[string]string, error) {
 		values[key] = value
 	}
 	return values, nil
+}
+
+// isSecretKey reports whether the value of a key must not be shown, nor that of
+// one that is misspelt.
+func isSecretKey(key string) bool {
+	name := key[strings.LastIndexByte(key, '>')+1:]
+	if _, after, ok := strings.Cut(name, "."); ok && connect.Secret(connect.Nearest(after)) {
+		return true
+	}
+	return mm2.SecretKey(key) || connect.Secret(key) || connect.Secret(connect.Nearest(key))
 }
 
 // settings returns what -X sets of the command itself, by key, where there is no
