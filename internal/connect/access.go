@@ -42,11 +42,25 @@ func (p *properties) access() *access {
 	}
 	if a.protocol == ssl || a.protocol == saslSSL {
 		a.tls = p.tls()
+	} else {
+		p.idleSettings(a.protocol, "ssl.truststore.location", "ssl.truststore.certificates", "ssl.keystore.location", "ssl.keystore.key")
 	}
 	if a.protocol == saslPlaintext || a.protocol == saslSSL {
 		a.login = p.login()
+	} else {
+		p.idleSettings(a.protocol, "sasl.jaas.config", "sasl.mechanism")
 	}
 	return a
+}
+
+// idleSettings warns of settings whose author believes in a protection that the
+// protocol does not have.
+func (p *properties) idleSettings(protocol string, keys ...string) {
+	for _, key := range keys {
+		if p.set(key) {
+			p.notice(key, Warning, "has no effect with security.protocol="+protocol)
+		}
+	}
 }
 
 func (p *properties) protocol() string {

@@ -108,9 +108,10 @@ func editDistance(a, b string) int {
 	return last[len(b)]
 }
 
-// check returns what is wrong with a value of the key's type, as ConfigDef.parseType
-// sees it: blanks around it do not count.
-func (k Key) check(value string) error {
+// Check returns what is wrong with a value of the key's type, as ConfigDef.parseType
+// sees it: blanks around it do not count. The error holds the value, except of
+// passwords, of which every value is of the type.
+func (k Key) Check(value string) error {
 	value = strings.TrimSpace(value)
 	var err error
 	switch k.Type {

@@ -50,7 +50,7 @@ func (p *properties) judge(s Setting) {
 	case key.Treatment == Refused && strings.TrimSpace(s.Value) != "":
 		p.problem(s.Key, "not supported: "+key.Reason)
 	default:
-		if err := key.check(s.Value); err != nil && !Secret(s.Key) {
+		if err := key.Check(s.Value); err != nil && !Secret(s.Key) {
 			p.problem(s.Key, err.Error())
 		} else if key.Treatment == Ignored && !isAsHere(s) {
 			level := Info

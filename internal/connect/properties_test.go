@@ -109,6 +109,8 @@ func TestNotices(t *testing.T) {
 		{"request.timeout.ms= 20000 ", "", Info, false},
 		{"client.dns.lookup=resolve_canonical_bootstrap_servers_only", "Kerberos", Warning, false},
 		{"connections.max.idle.ms=-1", "", Info, false},
+		{"sasl.mechanism=PLAIN", "has no effect with security.protocol=PLAINTEXT", Warning, false},
+		{"ssl.truststore.location=x", "has no effect with security.protocol=PLAINTEXT", Warning, false},
 		{"metadata.max.age.ms=99999999999", "3600000 ms is used", Info, false},
 	} {
 		c, notices, err := FromProperties("a", settings(b, test.line))
