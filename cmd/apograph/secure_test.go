@@ -201,11 +201,12 @@ func TestWrongSecretsAreNotTold(t *testing.T) {
 		{"an unknown mechanism", "a.sasl.mechanism=GSSAPI", 2, "sasl.mechanism"},
 		{"a protocol that is none", "b.security.protocol=SASLSSL", 2, "security.protocol"},
 		{"a provider's key that is not there", "b.sasl.jaas.config=${file:/no/such/file:key}", 2, "b.sasl.jaas.config"},
+		{"a protocol from where secrets are", "b.security.protocol=${file:SECRETS:password}", 2, "security.protocol"},
 		{"no TLS", "a.security.protocol=SASL_PLAINTEXT", 1, "cluster a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, stderr := c.with(t).run(tt.code, "replicate", "--once", "-X", tt.set)
+			_, stderr := c.with(t).run(tt.code, "replicate", "--once", "-X", strings.ReplaceAll(tt.set, "SECRETS", filepath.Join(c.dir, "secrets.properties")))
 			if !strings.Contains(stderr, tt.says) {
 				t.Errorf("standard error lacks %q:\n%s", tt.says, stderr)
 			}
