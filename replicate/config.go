@@ -9,6 +9,7 @@ import (
 
 	"apograph/internal/connect"
 	"apograph/internal/mm2"
+	"apograph/internal/pace"
 )
 
 // A Config says what one flow copies and how. The zero value of a field is its
@@ -55,6 +56,9 @@ type Config struct {
 	// at 0 all the same.
 	Start StartPoint
 
+	// StartOf says so for each topic by itself. Nil: Start holds for all.
+	StartOf func(topic string) StartPoint
+
 	// Append lists topics that may be written although the target's topic
 	// holds records that the ledger does not know.
 	Append []string
@@ -79,6 +83,10 @@ type Config struct {
 	// partitions, changed settings and topics that are gone. Default 30 s.
 	RefreshInterval time.Duration
 
+	// KnownTopics keeps the flow to the topics that are there when it starts, and
+	// to those with books. Partitions that are added to them are copied.
+	KnownTopics bool
+
 	// RetryAfter is the pause before a partition that has stopped is tried
 	// again; it doubles with every further stop, up to 64 times that. It does
 	// not apply with Once. Default 10 s.
@@ -87,6 +95,10 @@ type Config struct {
 	// RateLimit bounds the bytes of record batches that are fetched in a
 	// second, over all partitions. 0: no bound.
 	RateLimit int64
+
+	// Pace is what RateLimit is kept by, for flows that share it. Default: one of
+	// the flow's own.
+	Pace *pace.Limiter
 
 	Logger   *slog.Logger     // default: nothing is logged
 	Progress func(Progress)   // called about once a second, from one goroutine
@@ -189,6 +201,13 @@ func (c *Config) setDefaults() {
 	}
 	if c.Routes == nil {
 		c.Routes = &Routes{}
+	}
+	if c.StartOf == nil {
+		start := c.Start
+		c.StartOf = func(string) StartPoint { return start }
+	}
+	if c.Pace == nil {
+		c.Pace = pace.New(c.RateLimit)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

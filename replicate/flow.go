@@ -175,14 +175,19 @@ func (f *Flow) connect() (err error) {
 	return nil
 }
 
-// Close gives back the ledger and the connections of a flow that has ended.
+// Close gives back the ledger, the routes and the connections of a flow that has
+// ended.
 func (f *Flow) Close() {
+	f.config.Routes.release(f)
+	f.disconnect()
+}
+
+func (f *Flow) disconnect() {
 	for _, c := range []*cluster{f.source, f.bulk, f.target} {
 		if c != nil {
 			c.close()
 		}
 	}
-	f.config.Routes.release(f)
 	if f.ledger != nil {
 		if err := f.ledger.Close(); err != nil {
 			f.config.Logger.Error("close the ledger", "error", err)

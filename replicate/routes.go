@@ -3,11 +3,11 @@ package replicate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
-	"apograph/internal/connect"
 	"apograph/internal/mm2"
 	"apograph/ledger"
 )
@@ -148,53 +148,46 @@ func (f *Flow) explain(name string) (rule string, in bool) {
 	return f.rules.Explain(name)
 }
 
-// CheckFlows finds out whether flows can run beside one another, and writes
-// nothing: it asks every cluster for its id and its topics. The error is a
-// [*UsageError], a [*connect.UnreachableError], or the context's. What it finds is
-// what [Start] with [Config.Routes] would find flow by flow, when the first ones
-// are at work already; and two aliases of one cluster.
+// CheckFlows finds out whether flows can begin beside one another, and writes
+// nothing. The error joins one of each flow at most, which is what [Start] with
+// [Config.Routes] would say when the flows before it are at work already; and it
+// says which two aliases are one cluster.
 func CheckFlows(ctx context.Context, configs []Config) error {
 	routes := &Routes{}
 	ids := map[string]string{} // aliases by cluster id
+	var errs []error
 	for _, config := range configs {
-		config.Routes = routes
+		config.Routes, config.Logger = routes, nil
 		f, err := newFlow(ctx, config)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
-		err = f.lookForRoutes(ids)
+		errs = append(errs, f.check(ids))
 		f.cancel(nil)
-		for _, c := range []*cluster{f.source, f.target} {
-			if c != nil {
-				c.close()
-			}
-		}
-		if err != nil {
-			return err
-		}
+		f.disconnect()
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// lookForRoutes claims the routes of a flow that is not to run.
-func (f *Flow) lookForRoutes(ids map[string]string) (err error) {
-	for _, x := range []struct {
-		to   **cluster
-		from connect.Cluster
-	}{{&f.source, f.config.Source}, {&f.target, f.config.Target}} {
-		c, err := openCluster(f.ctx, x.from)
-		if err != nil {
-			return err
-		}
-		*x.to = c
+// check does what prepare does before it writes.
+func (f *Flow) check(ids map[string]string) error {
+	if err := f.openLedgerIfExists(); err != nil {
+		return err
+	}
+	if err := f.connect(); err != nil {
+		return err
+	}
+	for _, c := range []*cluster{f.source, f.target} {
 		if alias, ok := ids[c.id]; ok && alias != c.alias && !f.config.AllowSameCluster {
 			return usageErrorf("%s and %s are the same cluster (id %s)", alias, c.alias, c.id)
 		}
 		ids[c.id] = cmp.Or(ids[c.id], c.alias)
 	}
-	all, err := f.source.allTopics(f.ctx)
-	if err != nil {
+	if err := f.checkIdentity(); err != nil {
 		return err
 	}
-	return f.refuseAnyRoute(sortedTopics(f.selected(all, nil)), nil)
+	f.loadOrders()
+	_, _, err := f.firstLook()
+	return err
 }

@@ -80,7 +80,7 @@ func newSource(f *Flow) *source {
 	return &source{
 		tail: f.source, bulk: f.bulk, now: f.config.Now,
 		budget: newBudget(f.config.MemoryBytes * 7 / 8), tailBudget: newBudget(f.config.MemoryBytes / 8),
-		limit: pace.New(f.config.RateLimit), rate: f.config.RateLimit,
+		limit: f.config.Pace, rate: f.config.RateLimit,
 		needLeader: make(chan struct{}, 1), parts: map[*partition]struct{}{}, loops: map[loopKey]*fetchLoop{},
 	}
 }

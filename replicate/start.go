@@ -34,8 +34,17 @@ func ParseStartPoint(s string) (StartPoint, error) {
 	if err != nil {
 		return StartPoint{}, fmt.Errorf("start %q is neither earliest, latest, group:NAME nor a time such as 2026-11-29T12:00:00Z", s)
 	}
-	return StartPoint{time: t}, nil
+	return StartAt(t), nil
 }
+
+// StartAt returns the start point of a time.
+func StartAt(t time.Time) StartPoint { return StartPoint{time: t.UTC().Round(0)} }
+
+// StartLatest returns the start point "latest".
+func StartLatest() StartPoint { return StartPoint{latest: true} }
+
+// StartOfGroup returns the start point of what a group has committed.
+func StartOfGroup(group string) StartPoint { return StartPoint{group: group} }
 
 // earliest reports whether the copy begins with all that the source holds.
 func (s StartPoint) earliest() bool { return s == StartPoint{} }

@@ -11,30 +11,38 @@ import (
 // topic later, and what was created after the flow began, is copied from 0: a
 // log that starts higher has lost records.
 func (f *Flow) resolveStarts(fresh []*candidate) error {
-	var elsewhere []*candidate
+	elsewhere := map[StartPoint][]*candidate{}
 	for _, c := range fresh {
-		switch {
-		case !c.firstSight:
-		case f.config.Start.earliest():
+		if !c.firstSight {
+			continue
+		}
+		if start := f.config.StartOf(c.topic.name); start.earliest() {
 			c.pair.ScopeStart = c.bounds.logStart
-		default:
-			elsewhere = append(elsewhere, c)
+		} else {
+			elsewhere[start] = append(elsewhere[start], c)
 		}
 	}
-	if len(elsewhere) == 0 {
-		return nil
+	for start, all := range elsewhere {
+		if err := f.resolveStart(start, all); err != nil {
+			return err
+		}
 	}
-	starts, err := f.startOffsets(elsewhere)
+	return nil
+}
+
+// resolveStart does so for fresh pairs that begin at one point.
+func (f *Flow) resolveStart(point StartPoint, all []*candidate) error {
+	starts, err := f.startOffsets(point, all)
 	if err != nil && f.reader == nil {
 		return err
 	}
 	if err != nil { // while it runs: the others go on
-		for _, c := range elsewhere {
+		for _, c := range all {
 			c.fail("source", c.source(), err)
 		}
 		return nil
 	}
-	for _, c := range elsewhere {
+	for _, c := range all {
 		start, ok := starts[c.source()]
 		switch {
 		case ok && start.err != nil:
@@ -50,9 +58,26 @@ func (f *Flow) resolveStarts(fresh []*candidate) error {
 	return nil
 }
 
-// startOffsets asks the source where the flow's start point lies.
-func (f *Flow) startOffsets(all []*candidate) (map[topicPartition]offsetAnswer, error) {
-	start := f.config.Start
+// checkStarts finds out whether the groups at whose offsets topics begin have
+// any.
+func (f *Flow) checkStarts(topics []*topic) error {
+	booked := f.bookedPartitions()
+	asked := map[string]bool{}
+	for _, t := range topics {
+		group := f.config.StartOf(t.name).group
+		if group == "" || booked[t.name] > 0 || asked[group] {
+			continue
+		}
+		asked[group] = true
+		if _, err := f.groupOffsets(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOffsets asks the source where a start point lies.
+func (f *Flow) startOffsets(start StartPoint, all []*candidate) (map[topicPartition]offsetAnswer, error) {
 	if start.group != "" {
 		return f.groupOffsets(start.group)
 	}

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +26,9 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 	}
 	ids := sourceIDs(books)
 	found := f.selected(all, books)
+	if f.config.KnownTopics && f.found != nil {
+		f.leaveNew(found, ids)
+	}
 	for name, t := range found {
 		have := f.topics[name]
 		if have == nil {
@@ -40,6 +44,12 @@ func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
 	}
 	f.found = all
 	return nil
+}
+
+// leaveNew leaves out topics that are new since the flow began. booked has those
+// with books.
+func (f *Flow) leaveNew(found map[string]*topic, booked map[string]map[ledger.TopicID]bool) {
+	maps.DeleteFunc(found, func(name string, _ *topic) bool { return f.topics[name] == nil && booked[name] == nil })
 }
 
 // forget drops a topic that the source does not have any more and that no book
@@ -146,35 +156,15 @@ func sourceIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.Topic
 	return ids
 }
 
+// ErrNoTopics is in the error of a run with [Config.Once] that has no topic to
+// copy.
+var ErrNoTopics = errors.New("no topic to copy")
+
 // firstSurvey prepares the run, up to the opening of its pairs.
 func (f *Flow) firstSurvey() ([]*candidate, error) {
-	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
-		return nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
-	}
-	books := f.openBooks()
-	if err := f.match(books); err != nil {
+	topics, books, err := f.firstLook()
+	if err != nil {
 		return nil, err
-	}
-	if len(f.topics) == 0 {
-		if f.config.Once {
-			return nil, usageErrorf("cluster %s has no topic to copy: %s", f.source.alias, f.whyNone())
-		}
-		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
-	}
-	topics := sortedTopics(f.topics)
-	if err := f.inspect(topics); err != nil {
-		return nil, err
-	}
-	if err := f.refuseAnyRoute(topics, books); err != nil {
-		return nil, err
-	}
-	if err := f.refuseStrangers(topics, books); err != nil {
-		return nil, err
-	}
-	if group := f.config.Start.group; group != "" && f.anyWithoutBook(topics) {
-		if _, err := f.groupOffsets(group); err != nil {
-			return nil, err // before anything is made
-		}
 	}
 	if err := f.createLedger(); err != nil {
 		return nil, err
@@ -186,11 +176,33 @@ func (f *Flow) firstSurvey() ([]*candidate, error) {
 	return candidates, err
 }
 
-// anyWithoutBook reports whether one of topics has no book, so that it matters
-// where the copy begins.
-func (f *Flow) anyWithoutBook(topics []*topic) bool {
-	booked := f.bookedPartitions()
-	return slices.ContainsFunc(topics, func(t *topic) bool { return booked[t.name] == 0 })
+// firstLook finds out what there is to do, and whether it may be done. It writes
+// nothing anywhere.
+func (f *Flow) firstLook() ([]*topic, map[topicPartition]ledger.Pair, error) {
+	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
+		return nil, nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
+	}
+	books := f.openBooks()
+	if err := f.match(books); err != nil {
+		return nil, nil, err
+	}
+	if len(f.topics) == 0 {
+		if f.config.Once {
+			return nil, nil, usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoTopics, f.whyNone())
+		}
+		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	}
+	topics := sortedTopics(f.topics)
+	if err := f.inspect(topics); err != nil {
+		return nil, nil, err
+	}
+	if err := f.refuseAnyRoute(topics, books); err != nil {
+		return nil, nil, err
+	}
+	if err := f.refuseStrangers(topics, books); err != nil {
+		return nil, nil, err
+	}
+	return topics, books, f.checkStarts(topics)
 }
 
 // bookedPartitions returns for each topic that has a book, open or closed, one

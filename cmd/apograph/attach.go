@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 
@@ -30,9 +29,10 @@ func attachCommand() command {
 		examples: []string{
 			"apograph attach --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger new.ledger",
+			"apograph attach --config mm2.properties --flow 'A->B'",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags:   slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{ledgerFlag(), statsFlag()}),
+		flags:   slices.Concat(clusterFlags(policySettings()...), selectionFlags(), policyFlags(), []cli.Flag{ledgerFlag(), statsFlag()}),
 		exits:   []exitCode{exitFaults, exitUnproven, exitInterrupted, exitTerminated},
 		run:     runAttach,
 	}
@@ -72,23 +72,40 @@ func writeAttachText(inv *invocation, r attachReport) error {
 	return inv.writeTable(r.summary())
 }
 
-func attachConfig(inv *invocation) (replicate.Config, error) {
-	source, target, err := bothClusters(inv)
+func attachConfig(inv *invocation) (config replicate.Config, err error) {
+	c, err := inv.configuration()
 	if err != nil {
-		return replicate.Config{}, err
+		return config, err
 	}
-	path, err := ledgerPath(inv)
+	if c != nil {
+		if _, err := c.one(inv); err != nil {
+			return config, err
+		}
+		configs, err := inv.flowConfigs(c)
+		if err != nil {
+			return config, err
+		}
+		return configs[0], checkStores(configs)
+	}
+	config = replicate.Config{AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
+	if config.Source, config.Target, err = bothClusters(inv); err != nil {
+		return config, err
+	}
+	if config.LedgerPath, err = ledgerPath(inv); err != nil {
+		return config, err
+	}
+	config.Topics, config.TopicsExclude = inv.StringSlice("topics"), inv.StringSlice("topics-exclude")
+	if len(config.Topics) == 0 {
+		return config, usagef("--topics is needed").withHint("name the topics of the flow whose ledger is gone")
+	}
+	settings, err := inv.settings(policySettings())
 	if err != nil {
-		return replicate.Config{}, err
+		return config, err
 	}
-	if len(inv.StringSlice("topics")) == 0 {
-		return replicate.Config{}, usagef("--topics is needed").withHint("name the topics of the flow whose ledger is gone")
+	if config.Policy, err = adHocPolicy(inv, config.Source.Alias, settings); err != nil {
+		return config, err
 	}
-	return replicate.Config{
-		Source: source, Target: target, LedgerPath: path,
-		Topics: inv.StringSlice("topics"), TopicsExclude: inv.StringSlice("topics-exclude"),
-		Logger: slog.New(slog.NewTextHandler(inv.stderr, nil)),
-	}, nil
+	return config, checkStores([]replicate.Config{config})
 }
 
 // attachState returns how far an attach has come; nil: it has not begun.

@@ -69,6 +69,8 @@ type invocation struct {
 	stdin  io.Reader
 	stdout *output
 	stderr *console
+
+	warned map[string]bool // what was told, see warnOnce
 }
 
 // find returns the row with exactly this path, or nil.

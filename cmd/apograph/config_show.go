@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"apograph/internal/connect"
-	"apograph/internal/javaprops"
 	"apograph/internal/mm2"
 )
 
@@ -31,11 +29,9 @@ func configShowCommand() command {
 			"What MirrorMaker 2 needs and apograph does not is told once, at the end.",
 		examples: []string{"apograph config show --config mm2.properties", "apograph config show --config mm2.properties --flow 'a->b' --origin"},
 		formats:  []format{formatTable, formatWide, formatJSON},
-		flags: []cli.Flag{
-			stringFlag("config", "read an mm2.properties from `FILE`"),
-			stringFlag("flow", "show one `FLOW` alone, written as A->B; it need not be enabled"),
+		flags: append(configFlags(overFlag()),
 			&cli.BoolFlag{Name: "origin", Usage: "say where each setting comes from", EnvVars: []string{envVar("origin")}},
-		},
+		),
 		run: runConfigShow,
 	}
 }
@@ -88,30 +84,27 @@ func runConfigShow(_ context.Context, inv *invocation) error {
 }
 
 // configuredFlows returns the configuration that --config names and the flows
-// that are asked for.
+// that are asked for, which need not be enabled.
 func configuredFlows(inv *invocation) (*mm2.Config, []mm2.FlowConfig, error) {
-	path := inv.String("config")
-	if path == "" {
+	c := &configuration{path: inv.String("config")}
+	if c.path == "" {
 		return nil, nil, usagef("--config is needed").withHint("name an mm2.properties")
 	}
-	data, err := readConfiguration(path)
-	if err != nil {
+	if err := c.read(inv); err != nil {
 		return nil, nil, err
 	}
-	file, err := javaprops.Parse(path, data)
-	if err != nil {
-		return nil, nil, usagef("%v", err).withHint("`apograph lint %s` says more", path)
+	var flows []mm2.FlowConfig
+	for _, name := range inv.StringSlice("flow") {
+		flow, err := namedFlow(c.file, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		flows = append(flows, flow)
 	}
-	config, err := mm2.ParseConfig(file, mm2.ConfigOptions{})
-	var refused *mm2.ConfigError
-	if errors.As(err, &refused) {
-		return nil, nil, usagef("%v", err).withHint("`apograph lint %s` says more", path)
+	if flows == nil {
+		flows = c.file.Flows()
 	}
-	if name := inv.String("flow"); name != "" {
-		flow, err := namedFlow(config, name)
-		return config, []mm2.FlowConfig{flow}, err
-	}
-	return config, config.Flows(), nil
+	return c.file, flows, nil
 }
 
 // namedFlow returns the flow of a configuration that --flow names.

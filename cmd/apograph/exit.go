@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"apograph/internal/connect"
+	"apograph/internal/mm2"
 	"apograph/ledger"
 	"apograph/replicate"
 )
@@ -137,8 +139,11 @@ func codeOf(err error) (exitCode, bool) {
 	switch e := err.(type) {
 	case verdict:
 		return exitCode(e), true
-	case *usageError, *replicate.UsageError, *ledger.NotAFileError:
+	case *usageError, *replicate.UsageError, *ledger.NotAFileError,
+		*configError, *mm2.ConfigError, *mm2.ValueError, *connect.ConfigError, *connect.StoreError:
 		return exitUsage, true
+	case *connect.UnreachableError:
+		return exitError, true // whatever kept it from being reached
 	case *replicate.RefusedError:
 		return exitRefused, true
 	case *stdoutError:

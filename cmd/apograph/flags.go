@@ -40,7 +40,16 @@ func outputFlag(formats []format) cli.Flag {
 
 // ledgerFlag returns --ledger.
 func ledgerFlag() cli.Flag {
-	return stringFlag("ledger", "the `FILE` of the ledger")
+	return stringFlag("ledger", "the `FILE` of the ledger (with --config A-to-B.ledger in apograph.ledger.dir)")
+}
+
+// ledgerFlags returns the flags that say which ledger a command is about that
+// needs no cluster, see [ledgerPath].
+func ledgerFlags() []cli.Flag { return append([]cli.Flag{ledgerFlag()}, configFlags(overFlag())...) }
+
+// overFlag returns -X for commands that set nothing else by it.
+func overFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "X", KeepSpace: true, Usage: "set `KEY=VALUE` instead of what the file of --config says, may be repeated"}
 }
 
 // selectionFlags returns --topics and --topics-exclude, see [newSelection].

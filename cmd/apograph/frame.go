@@ -225,5 +225,6 @@ func (f *frame) act(c *command, line commandLine, flags *cli.Context) error {
 		stdin:   f.stdin,
 		stdout:  f.stdout,
 		stderr:  f.stderr,
+		warned:  map[string]bool{},
 	})
 }

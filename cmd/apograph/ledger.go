@@ -38,8 +38,16 @@ func (e *missingLedgerError) Error() string {
 func (e *missingLedgerError) Unwrap() error { return fs.ErrNotExist }
 
 // ledgerPath returns the ledger that the command line names: its only argument
-// or --ledger, else the variable of that flag.
+// or --ledger, else that of the only flow of its configuration.
 func ledgerPath(inv *invocation) (string, error) {
+	if len(inv.args) > 0 && inv.line.has("config") {
+		return "", usagef("two ledgers given: %s, and that of a flow of --config", quoteArg(inv.args[0]))
+	}
+	if len(inv.args) == 0 {
+		if path, err := configuredLedger(inv); path != "" || err != nil {
+			return path, err
+		}
+	}
 	path := inv.String("ledger")
 	if len(inv.args) > 0 {
 		if inv.line.has("ledger") && path != inv.args[0] {
@@ -48,23 +56,46 @@ func ledgerPath(inv *invocation) (string, error) {
 		path = inv.args[0]
 	}
 	if path == "" {
-		hint := "name its file with --ledger FILE"
+		hint := "name its file with --ledger FILE, or --config FILE with its flow"
 		if inv.row.maxArgs > 0 {
-			hint = "name its file, as an argument or with --ledger FILE"
+			hint = "name its file, as an argument or with --ledger FILE, or --config FILE with its flow"
 		}
 		return "", usagef("no ledger given").withHint("%s", hint)
 	}
 	return path, checkNoDirectory(path)
 }
 
-// flagLedger returns the ledger that --ledger names, or the variable of that
-// flag.
+// flagLedger returns the ledger that --ledger names, or that of the only flow of
+// the configuration.
 func flagLedger(inv *invocation) (string, error) {
+	if path, err := configuredLedger(inv); path != "" || err != nil {
+		return path, err
+	}
 	path := inv.String("ledger")
 	if path == "" {
-		return "", usagef("no ledger given").withHint("name its file with --ledger FILE")
+		return "", usagef("no ledger given").withHint("name its file with --ledger FILE, or --config FILE with its flow")
 	}
 	return path, nil
+}
+
+// configuredLedger returns the ledger of the only flow of the configuration; "" if
+// the command line names another, or there is none.
+func configuredLedger(inv *invocation) (string, error) {
+	if inv.line.has("ledger") && !inv.line.has("config") {
+		return "", inv.refuseWithoutConfig()
+	}
+	c, err := inv.configuration()
+	if c == nil || err != nil {
+		return "", err
+	}
+	if _, err := c.one(inv); err != nil {
+		return "", err
+	}
+	paths, err := c.ledgers(inv)
+	if err != nil {
+		return "", err
+	}
+	return paths[0], checkNoDirectory(paths[0])
 }
 
 // checkNoDirectory refuses a directory in place of a ledger.

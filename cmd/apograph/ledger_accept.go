@@ -36,12 +36,11 @@ func ledgerAcceptCommand() command {
 			"apograph ledger accept orders:3:8812-8900 --reason 'expired in the outage of 7 May, ticket 42' --ledger f.ledger",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags: []cli.Flag{
-			ledgerFlag(),
+		flags: append(ledgerFlags(), []cli.Flag{
 			// Neither from the environment: each use needs a decision of its own.
 			reasonFlag(),
 			&cli.IntFlag{Name: "generation", Usage: "the generation `N` of the partition that it is about (default the newest)"},
-		},
+		}...),
 		exits: orderExits(),
 		run:   runLedgerAccept,
 	}

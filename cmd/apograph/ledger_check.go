@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"apograph/ledger"
 )
 
@@ -27,7 +25,7 @@ func ledgerCheckCommand() command {
 			"apograph ledger check orders.ledger -o json",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags:   []cli.Flag{ledgerFlag(), statsFlag()},
+		flags:   append(ledgerFlags(), statsFlag()),
 		exits:   []exitCode{exitNoLedger, exitLocked, exitDamaged},
 		run:     runLedgerCheck,
 	}

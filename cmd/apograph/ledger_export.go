@@ -40,11 +40,10 @@ func ledgerExportCommand() command {
 			"apograph ledger export orders.ledger --book target --topics 'orders.*' -o csv",
 		},
 		formats: []format{formatJSONLines, formatCSV},
-		flags: append([]cli.Flag{
-			ledgerFlag(),
+		flags: slices.Concat(ledgerFlags(), []cli.Flag{
 			stringFlag("book", "the `BOOK` to write: "+bookSource+" or "+bookTarget),
 			statsFlag(),
-		}, selectionFlags()...),
+		}, selectionFlags()),
 		exits: []exitCode{exitNoLedger, exitLocked, exitDamaged},
 		run:   runLedgerExport,
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/urfave/cli/v2"
-
 	"apograph/ledger"
 )
 
@@ -24,7 +22,7 @@ func ledgerInspectCommand() command {
 			"apograph ledger inspect --ledger orders.ledger -o json",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags:   []cli.Flag{ledgerFlag()},
+		flags:   ledgerFlags(),
 		exits:   []exitCode{exitNoLedger, exitLocked, exitDamaged},
 		run:     runLedgerInspect,
 	}

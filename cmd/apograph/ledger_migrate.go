@@ -27,12 +27,11 @@ func ledgerMigrateCommand() command {
 			"To go on with the new file, stop the replicator first and let it use NEW: what\n" +
 			"it books in one of the two the other does not know.",
 		examples: []string{"apograph ledger migrate orders.ledger -o orders-new.ledger"},
-		flags: []cli.Flag{
-			ledgerFlag(),
+		flags: append(ledgerFlags(), []cli.Flag{
 			// Not from the environment: there, APOGRAPH_OUTPUT is a format.
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write, which must not exist"},
 			statsFlag(),
-		},
+		}...),
 		exits: []exitCode{exitNoLedger, exitLocked, exitDamaged},
 		run:   runLedgerMigrate,
 	}

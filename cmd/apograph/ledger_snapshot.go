@@ -30,13 +30,12 @@ func ledgerSnapshotCommand() command {
 			"apograph ledger snapshot orders.ledger -o orders.snapshot",
 			"apograph ledger snapshot orders.ledger -o - | ssh backup 'cat > orders.snapshot'",
 		},
-		flags: []cli.Flag{
-			ledgerFlag(),
+		flags: append(ledgerFlags(), []cli.Flag{
 			// Not from the environment: there, APOGRAPH_OUTPUT is a format.
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"},
 				Usage: "the `FILE` to write; - is standard output"},
 			statsFlag(),
-		},
+		}...),
 		exits: []exitCode{exitNoLedger, exitLocked, exitDamaged},
 		run:   runLedgerSnapshot,
 	}

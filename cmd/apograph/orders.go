@@ -35,7 +35,7 @@ func pauseCommand() command {
 			"apograph pause --ledger f.ledger orders:3 --reason 'disk of broker 7 is full'",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags:   []cli.Flag{ledgerFlag(), reasonFlag()},
+		flags:   append(ledgerFlags(), reasonFlag()),
 		exits:   orderExits(),
 		run:     func(ctx context.Context, inv *invocation) error { return runOrder(ctx, inv, true) },
 	}
@@ -68,14 +68,14 @@ func resumeCommand() command {
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
 		// None of these from the environment: each use needs a decision of its own.
-		flags: []cli.Flag{
-			ledgerFlag(), reasonFlag(),
+		flags: append(ledgerFlags(), []cli.Flag{
+			reasonFlag(),
 			&cli.StringFlag{Name: "skip", Usage: "leave out the source offsets of a `RANGE` START-END, END excluded; needs --reason"},
 			&cli.BoolFlag{Name: "accept-recreated", Usage: "go on with a topic that was deleted and created again"},
 			&cli.BoolFlag{Name: "accept-truncated", Usage: "go on with a source partition whose log was cut"},
 			&cli.BoolFlag{Name: "recopy", Usage: "copy again what the target has lost"},
 			&cli.BoolFlag{Name: "tolerate-foreign", Usage: "go on beside records that others write to the target, and book them"},
-		},
+		}...),
 		exits: orderExits(),
 		run:   func(ctx context.Context, inv *invocation) error { return runOrder(ctx, inv, false) },
 	}

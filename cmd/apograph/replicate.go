@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"apograph/internal/pace"
 	"apograph/ledger"
 	"apograph/replicate"
 )
@@ -24,16 +24,21 @@ func replicateCommand() command {
 			"writes into the ledger what became of each source offset. Topics that the\n" +
 			"target lacks are created. It goes on where the ledger ends, however the last\n" +
 			"run ended. Without --once it runs until it is stopped. Every start needs\n" +
-			"--topics: the ledger does not stand for it.\n\n" +
+			"--topics, or --config: the ledger does not stand for it.\n\n" +
+			"With --config, all flows that the file enables run beside one another, each\n" +
+			"with its own ledger. Where the command line makes no sense for one of them\n" +
+			"none begins; one that fails keeps no other from running.\n\n" +
 			"A target topic that holds records which the ledger does not know is refused.\n" +
 			"A partition that cannot go on stops alone; the answer says why, and what to do.\n" +
 			"Where nothing could be done, as no cluster was reached, there is no answer.",
 		examples: []string{
 			"apograph replicate --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger f.ledger --once",
+			"apograph replicate --config mm2.properties",
+			"apograph replicate --config mm2.properties --flow 'A->B' --dry-run",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags: slices.Concat(clusterFlags(), selectionFlags(), []cli.Flag{
+		flags: slices.Concat(clusterFlags(replicateSettings()...), selectionFlags(), policyFlags(), []cli.Flag{
 			ledgerFlag(),
 			&cli.BoolFlag{Name: "once", EnvVars: []string{envVar("once")},
 				Usage: "copy up to the ends that the topics have now, then exit"},
@@ -45,7 +50,6 @@ func replicateCommand() command {
 			&cli.StringFlag{Name: "start",
 				Usage: "begin topics that have no book yet at `POINT`: earliest, latest, a time in RFC 3339, or group:NAME, which is what a group has committed (default earliest)"},
 			stringFlag("rate-limit", "fetch no more than a `SIZE` a second over all partitions, such as 50MiB"),
-			settingFlag(replicateSettings()),
 			statsFlag(),
 		}),
 		exits: []exitCode{exitFaults, exitUnproven, exitRefused, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
@@ -54,24 +58,24 @@ func replicateCommand() command {
 }
 
 func runReplicate(ctx context.Context, inv *invocation) error {
-	config, err := replicateConfig(inv)
+	configs, err := replicateConfigs(inv)
 	if err != nil {
 		return err
 	}
-	if inv.Bool("dry-run") {
-		return runPlan(ctx, inv, config)
+	switch {
+	case inv.Bool("dry-run"):
+		return runPlans(ctx, inv, configs)
+	case len(configs) > 1:
+		return runFlows(ctx, inv, configs)
 	}
-	if err := refuseHeld(ctx, config.LedgerPath); err != nil {
-		return err
-	}
+	config := configs[0]
 	progress := &copyProgress{once: config.Once}
 	config.Progress = func(p replicate.Progress) { progress.note(time.Now(), p) }
 	var summary replicate.Summary
 	err = inv.withBar(ctx, progress.state, func(ctx context.Context) (err error) {
-		summary, err = runFlow(ctx, config)
+		summary, err = runFlow(ctx, config, func() {})
 		return err
 	})
-	err = ledgerError(config.LedgerPath, err)
 	if summary.Partitions == 0 {
 		return err // nothing ran
 	}
@@ -83,13 +87,22 @@ func runReplicate(ctx context.Context, inv *invocation) error {
 }
 
 // runFlow runs a flow, and answers on the socket of its ledger meanwhile. A flow
-// without a socket copies all the same.
-func runFlow(ctx context.Context, config replicate.Config) (replicate.Summary, error) {
-	flow, err := replicate.Start(ctx, config)
-	if err != nil {
+// without a socket copies all the same. began is called once it copies.
+func runFlow(ctx context.Context, config replicate.Config, began func()) (replicate.Summary, error) {
+	if err := refuseHeld(ctx, config.LedgerPath); err != nil {
 		return replicate.Summary{}, err
 	}
+	flow, err := replicate.Start(ctx, config)
+	if err != nil {
+		return replicate.Summary{}, ledgerError(config.LedgerPath, err)
+	}
 	defer flow.Close()
+	began()
+	summary, err := answerWhile(ctx, flow, config)
+	return summary, ledgerError(config.LedgerPath, err)
+}
+
+func answerWhile(ctx context.Context, flow *replicate.Flow, config replicate.Config) (replicate.Summary, error) {
 	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order, flow.Drift}, defaultServerLimits(), config.Logger)
 	if err != nil {
 		config.Logger.Warn("no socket: this flow answers no questions while it runs", "error", err)
@@ -103,65 +116,87 @@ func runFlow(ctx context.Context, config replicate.Config) (replicate.Summary, e
 const settingRefresh = "apograph.refresh.interval"
 
 func replicateSettings() []setting {
-	return []setting{{settingRefresh, "how often to look for new topics and partitions, in milliseconds or such as 30s (default 30s)"}}
+	return slices.Concat([]setting{{settingRefresh, "how often to look for new topics and partitions, in milliseconds or such as 30s (default 30s)"}},
+		policySettings(), dutySettings())
 }
 
-func replicateConfig(inv *invocation) (replicate.Config, error) {
-	source, target, err := bothClusters(inv)
+// replicateConfigs returns the flows to run, at least one.
+func replicateConfigs(inv *invocation) ([]replicate.Config, error) {
+	c, err := inv.configuration()
 	if err != nil {
-		return replicate.Config{}, err
+		return nil, err
 	}
-	path, err := ledgerPath(inv)
+	rate, err := sizeFlag(inv, "rate-limit")
 	if err != nil {
-		return replicate.Config{}, err
+		return nil, err
 	}
-	if len(inv.StringSlice("topics")) == 0 {
-		return replicate.Config{}, usagef("--topics is needed").withHint("--topics '.*' copies every topic")
+	var configs []replicate.Config
+	if c == nil {
+		config, err := adHocConfig(inv)
+		if err != nil {
+			return nil, err
+		}
+		configs = []replicate.Config{config}
+	} else if configs, err = inv.flowConfigs(c); err != nil {
+		return nil, err
 	}
-	tuning, err := replicateTuning(inv)
-	if err != nil {
-		return replicate.Config{}, err
+	if len(configs) > 1 && inv.IsSet("append") {
+		return nil, usagef("--append is about one flow, and there are %d", len(configs)).withHint("choose one with --flow: %s", flowNamesText(c.flows))
 	}
-	return replicate.Config{
-		Start:           tuning.start,
-		RateLimit:       tuning.rateLimit,
-		RefreshInterval: tuning.refresh,
-
-		Source:        source,
-		Target:        target,
-		LedgerPath:    path,
-		Topics:        inv.StringSlice("topics"),
-		TopicsExclude: inv.StringSlice("topics-exclude"),
-		Once:          inv.Bool("once"),
-		Append:        splitList(inv.StringSlice("append")),
-		Logger:        slog.New(slog.NewTextHandler(inv.stderr, nil)),
-	}, nil
+	limit, routes := pace.New(rate), &replicate.Routes{}
+	for i := range configs {
+		config := &configs[i]
+		config.Once, config.Append = inv.Bool("once"), splitList(inv.StringSlice("append"))
+		config.RateLimit, config.Pace, config.Routes = rate, limit, routes
+	}
+	if c != nil {
+		c.tellLint(inv)
+	}
+	return configs, checkStores(configs)
 }
 
-// A tuning is what says how a flow begins and how fast it goes.
-type tuning struct {
-	start     replicate.StartPoint
-	rateLimit int64         // bytes a second; 0: none
-	refresh   time.Duration // 0: the default
+// checkStores reads the key and trust stores of all clusters.
+func checkStores(configs []replicate.Config) error {
+	var errs []error
+	for _, config := range configs {
+		errs = append(errs, config.Source.Check(), config.Target.Check())
+	}
+	return joinOnce(errs)
 }
 
-func replicateTuning(inv *invocation) (t tuning, err error) {
-	if t.start, err = replicate.ParseStartPoint(inv.String("start")); err != nil {
-		return t, usagef("--%v", err)
+// adHocConfig returns the flow that flags alone describe.
+func adHocConfig(inv *invocation) (config replicate.Config, err error) {
+	config = replicate.Config{AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
+	if config.Source, config.Target, err = bothClusters(inv); err != nil {
+		return config, err
 	}
-	if t.rateLimit, err = sizeFlag(inv, "rate-limit"); err != nil {
-		return t, err
+	if config.LedgerPath, err = ledgerPath(inv); err != nil {
+		return config, err
+	}
+	config.Topics, config.TopicsExclude = inv.StringSlice("topics"), inv.StringSlice("topics-exclude")
+	if len(config.Topics) == 0 {
+		return config, usagef("--topics is needed").withHint("--topics '.*' copies every topic")
+	}
+	if config.Start, err = replicate.ParseStartPoint(inv.String("start")); err != nil {
+		return config, usagef("--%v", err)
 	}
 	settings, err := inv.settings(replicateSettings())
 	if err != nil {
-		return t, err
+		return config, err
 	}
 	if text, ok := settings[settingRefresh]; ok {
-		if t.refresh, err = parseInterval(text); err != nil {
-			return t, usagef("-X %s: %v", settingRefresh, err)
+		if config.RefreshInterval, err = parseInterval(text); err != nil {
+			return config, usagef("-X %s: %v", settingRefresh, err)
 		}
 	}
-	return t, nil
+	if config.Policy, err = adHocPolicy(inv, config.Source.Alias, settings); err != nil {
+		return config, err
+	}
+	duties, err := adHocFlow(settings)
+	if err != nil {
+		return config, err
+	}
+	return config, applyDuties(&config, duties, false)
 }
 
 // splitList returns the elements of lists of names separated by commas.

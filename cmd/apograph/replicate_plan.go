@@ -12,35 +12,78 @@ import (
 	"apograph/replicate"
 )
 
-// runPlan is `apograph replicate --dry-run`: it says what the run would do and
+// runPlans is `apograph replicate --dry-run`: it says what the run would do and
 // writes nothing.
-func runPlan(ctx context.Context, inv *invocation, config replicate.Config) error {
+func runPlans(ctx context.Context, inv *invocation, configs []replicate.Config) error {
+	plans := replicatePlans{envelope: newEnvelope("ReplicatePlans", "replicate-plans"), Flows: []replicatePlan{}, Failed: []failedFlow{}}
+	var refusals []string
+	var errs []error
+	_ = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) error {
+		if len(configs) > 1 {
+			refusals, _ = refusedTogether(ctx, configs)
+		}
+		for i := 0; i < len(configs) && ctx.Err() == nil; i++ {
+			flow := flowNames{configs[i].Source.Alias, configs[i].Target.Alias}
+			plan, err := makePlan(ctx, configs[i])
+			switch {
+			case err != nil && len(configs) == 1:
+				errs = append(errs, err)
+			case err != nil:
+				errs, plans.Failed = append(errs, flow.failed(err)), append(plans.Failed, failedFlow{flow, clean(err.Error())})
+			default:
+				plans.Flows, refusals = append(plans.Flows, planAnswer(plan)), append(refusals, plan.Refusals...)
+			}
+		}
+		return nil
+	})
+	if len(plans.Flows) == 0 || ctx.Err() != nil {
+		return errors.Join(append(errs, context.Cause(ctx))...)
+	}
+	for _, refusal := range refusals {
+		inv.stderr.warn(refusal)
+	}
+	if len(refusals) > 0 {
+		errs = append(errs, verdict(exitRefused))
+	}
+	return errors.Join(append(errs, partly(len(plans.Flows), len(plans.Failed)), writePlans(inv, plans, len(configs)))...)
+}
+
+func makePlan(ctx context.Context, config replicate.Config) (replicate.Plan, error) {
 	book, _, err := freshLedger(ctx, config.LedgerPath)
 	var missing *missingLedgerError
 	switch {
 	case errors.As(err, &missing):
 		book = nil
 	case err != nil:
-		return err
+		return replicate.Plan{}, err
 	default:
 		defer book.Close()
 	}
-	var plan replicate.Plan
-	err = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) (err error) {
-		plan, err = replicate.MakePlan(ctx, config, book)
-		return err
-	})
-	if err != nil {
-		return err
+	return replicate.MakePlan(ctx, config, book)
+}
+
+// replicatePlans is the answer about several flows.
+type replicatePlans struct {
+	envelope
+	Flows  []replicatePlan `json:"flows"`
+	Failed []failedFlow    `json:"failed"`
+}
+
+// writePlans writes the plans of the flows that were asked for; the only one by
+// itself.
+func writePlans(inv *invocation, plans replicatePlans, asked int) error {
+	if asked > 1 && inv.format == formatJSON {
+		return writeJSON(inv.stdout, plans)
 	}
-	for _, refusal := range plan.Refusals {
-		inv.stderr.warn(refusal)
-	}
-	if err := writePlan(inv, planAnswer(plan)); err != nil {
-		return err
-	}
-	if len(plan.Refusals) > 0 {
-		return verdict(exitRefused)
+	for i, p := range plans.Flows {
+		if asked > 1 {
+			if err := inv.writeHeading(i, p.Flow); err != nil {
+				return err
+			}
+		}
+		if err := writePlan(inv, p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,13 +35,13 @@ func statusCommand() command {
 			"apograph status --ledger orders.ledger",
 			"apograph status --ledger orders.ledger --stopped -o json",
 			"apograph status --ledger orders.ledger --watch",
+			"apograph status --config mm2.properties",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
-		flags: []cli.Flag{
-			ledgerFlag(),
+		flags: append(ledgerFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "watch", Usage: "answer again every 2 s until interrupted"},
 			&cli.BoolFlag{Name: "stopped", Usage: "list only partitions that have stopped"},
-		},
+		}...),
 		exits: []exitCode{exitFaults, exitNoLedger, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
 		run:   runStatus,
 	}
@@ -50,30 +51,27 @@ func statusCommand() command {
 const watchInterval = 2 * time.Second
 
 func runStatus(ctx context.Context, inv *invocation) error {
-	path, err := ledgerPath(inv)
+	paths, err := statusLedgers(inv)
 	if err != nil {
 		return err
 	}
 	if inv.Bool("watch") {
-		return watchStatus(ctx, inv, path)
+		return watchStatus(ctx, inv, paths)
 	}
-	status, err := readStatus(ctx, path)
-	if err != nil {
+	status, err := readStatuses(ctx, paths)
+	if len(status.flows) == 0 {
 		return err
 	}
-	if err := status.write(inv, 0); err != nil {
-		return err
-	}
-	return status.verdict()
+	return errors.Join(status.write(inv, 0), status.verdict(), err)
 }
 
-// watchStatus answers until ctx ends.
-func watchStatus(ctx context.Context, inv *invocation, path string) error {
+// watchStatus answers until ctx ends. Of several flows, those that can be asked.
+func watchStatus(ctx context.Context, inv *invocation, paths []string) error {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for first := true; ; first = false {
-		status, err := readStatus(ctx, path)
-		if err != nil {
+		status, err := readStatuses(ctx, paths)
+		if len(status.flows) == 0 {
 			return err
 		}
 		if err := status.show(inv, first); err != nil {
@@ -97,7 +95,7 @@ const (
 
 // show writes one answer of --watch: over the last one on a terminal that can
 // do that, else below it.
-func (s *flowStatus) show(inv *invocation, first bool) error {
+func (s *flowStatuses) show(inv *invocation, first bool) error {
 	redraws := inv.stdout.redraws && inv.format != formatJSON
 	switch {
 	case redraws:
@@ -130,30 +128,36 @@ func terminalRows() int {
 
 // write writes the answer. With a number of rows it is made to fit on a
 // terminal, over what stands there.
-func (s *flowStatus) write(inv *invocation, rows int) error {
+func (s *flowStatuses) write(inv *invocation, rows int) error {
 	shown := *s
 	if inv.Bool("stopped") {
 		shown = s.onlyStopped()
 	}
 	if inv.format == formatJSON {
-		return writeJSON(inv.stdout, shown.Report)
+		return writeJSON(inv.stdout, shown.document())
 	}
 	columns := inv.stdout.columns
 	if inv.format == formatWide {
 		columns = 0
 	}
-	text := ""
-	for _, line := range append([]string{shown.headline()}, shown.acceptedText()...) {
-		text += snip(printable(line), columns) + "\n"
-	}
-	if len(shown.Report.Partitions) > 0 {
-		text += "\n" + partitionTable(shown.Report.Partitions, shown.Details).text(columns)
-	}
+	text := shown.text(columns)
 	if rows > 0 {
 		text = fitRows(text, rows)
 	}
 	_, err := fmt.Fprint(inv.stdout, text)
 	return err
+}
+
+// text returns the answer about a flow for a terminal of so many columns.
+func (s *flowStatus) text(columns int) string {
+	text := ""
+	for _, line := range append([]string{s.headline()}, s.acceptedText()...) {
+		text += snip(printable(line), columns) + "\n"
+	}
+	if len(s.Report.Partitions) > 0 {
+		text += "\n" + partitionTable(s.Report.Partitions, s.Details).text(columns)
+	}
+	return text
 }
 
 // fitRows cuts a text to a number of rows, the last of which stays free, and

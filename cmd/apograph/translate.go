@@ -42,6 +42,7 @@ func translateCommand() command {
 			"apograph translate --ledger orders.ledger --reverse orders:0:880911 -o json",
 			"apograph translate --ledger orders.ledger --from-file offsets.csv --format kafka-csv",
 			"apograph translate --ledger orders.ledger --group billing --source-bootstrap-server a:9092 -o json",
+			"apograph translate --config mm2.properties --group billing",
 			"apograph translate --ledger orders.ledger --group billing --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 --execute",
 		},
 		formats: []format{formatTable, formatWide, formatJSON, formatJSONLines, formatCSV},

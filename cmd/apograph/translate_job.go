@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"apograph/internal/connect"
 	"apograph/internal/groups"
@@ -37,7 +38,7 @@ func newTranslateJob(inv *invocation) (*translateJob, error) {
 		}
 	}
 	j := &translateJob{
-		path: inv.String("ledger"), plan: plan, reverse: inv.Bool("reverse"), kafkaCSV: kafkaCSV,
+		plan: plan, reverse: inv.Bool("reverse"), kafkaCSV: kafkaCSV,
 		carry: translate.Carry{
 			TargetGroup:    inv.String("target-group"),
 			IncludeInexact: inv.Bool("include-inexact"),
@@ -55,15 +56,40 @@ func newTranslateJob(inv *invocation) (*translateJob, error) {
 	if err := j.checkCarry(inv); err != nil {
 		return nil, err
 	}
-	if j.path == "" {
-		return nil, usagef("no ledger given").withHint("name its file with --ledger FILE")
+	if j.path, err = flagLedger(inv); err != nil {
+		return nil, err
 	}
-	return j, nil
+	return j, j.checkStores()
+}
+
+// checkStores reads the key and trust stores of the clusters that are asked.
+func (j *translateJob) checkStores() error {
+	var errs []error
+	for _, c := range []*connect.Cluster{j.reader, j.target} {
+		if c != nil {
+			errs = append(errs, c.Check())
+		}
+	}
+	return joinOnce(errs)
 }
 
 // findClusters finds the clusters that the job needs. In reverse the groups
 // are those of the target, which is asked nothing else.
 func (j *translateJob) findClusters(inv *invocation) error {
+	c, err := inv.configuration()
+	if err != nil {
+		return err
+	}
+	side := "source"
+	if j.reverse {
+		side = "target"
+	}
+	if c != nil {
+		return j.configuredClusters(inv, c, side)
+	}
+	if _, err := inv.settings(nil); err != nil {
+		return err
+	}
 	target, ok, err := clusterOf(inv, "target")
 	if err != nil {
 		return err
@@ -73,10 +99,6 @@ func (j *translateJob) findClusters(inv *invocation) error {
 	}
 	if len(j.groups) == 0 {
 		return nil
-	}
-	side := "source"
-	if j.reverse {
-		side = "target"
 	}
 	reader, ok, err := clusterOf(inv, side)
 	if err != nil {
@@ -91,11 +113,42 @@ func (j *translateJob) findClusters(inv *invocation) error {
 	return nil
 }
 
+// configuredClusters takes the clusters of the flow of a configuration. Where
+// nothing but the ledger is needed none is asked.
+func (j *translateJob) configuredClusters(inv *invocation, c *configuration, side string) error {
+	f, err := c.one(inv)
+	if err != nil || len(j.groups) == 0 && !asksTarget(inv) {
+		return err
+	}
+	target, err := inv.flowCluster(f.Target, f.TargetClient())
+	if err != nil {
+		return err
+	}
+	if !j.reverse {
+		j.target = &target
+	}
+	if len(j.groups) == 0 {
+		return nil
+	}
+	j.reader = &target
+	if side == "source" {
+		source, err := inv.flowCluster(f.Source, f.SourceClient())
+		j.reader = &source
+		return err
+	}
+	return nil
+}
+
+// carryNames are the flags that only have a meaning with the target.
+func carryNames() []string { return []string{"execute", "target-group", "skip-active", "allow-rewind"} }
+
+func asksTarget(inv *invocation) bool { return slices.ContainsFunc(carryNames(), inv.IsSet) }
+
 // checkCarry refuses flags about committing that have nothing to act on, or
 // ask for what cannot be meant.
 func (j *translateJob) checkCarry(inv *invocation) error {
 	given := ""
-	for _, flag := range []string{"execute", "target-group", "skip-active", "allow-rewind"} {
+	for _, flag := range carryNames() {
 		if given == "" && inv.IsSet(flag) {
 			given = "--" + flag
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"apograph/internal/connect"
+	"apograph/internal/mm2"
 	"apograph/verify"
 )
 
@@ -49,6 +49,7 @@ func verifyCommand() command {
 			"apograph verify --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 --ledger f.ledger",
 			"apograph verify --target-bootstrap-server b:9092 --ledger f.ledger -o json",
 			"apograph verify --ledger f.ledger --mode books",
+			"apograph verify --config mm2.properties -o json",
 			"apograph verify --target-bootstrap-server b:9092 --ledger f.ledger --sample 7/30 --resume --rate-limit 50MiB",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
@@ -73,7 +74,7 @@ func verifyCommand() command {
 }
 
 func runVerify(ctx context.Context, inv *invocation) error {
-	config, err := verifyConfig(inv)
+	configs, err := verifyConfigs(inv)
 	if err != nil {
 		return err
 	}
@@ -81,33 +82,102 @@ func runVerify(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	var latest atomic.Pointer[verify.Progress]
-	config.Progress = func(p verify.Progress) { latest.Store(&p) }
-	var report *verify.Report
-	err = inv.withProgress(ctx, func() string { return verifyProgress(latest.Load()) }, func(ctx context.Context) (err error) {
-		report, err = verify.Run(ctx, config)
-		return err
-	})
-	err = verifyError(config.LedgerPath, err)
+	if len(configs) > 1 {
+		return verifyFlows(ctx, inv, configs, tolerant)
+	}
+	report, err := verifyFlow(ctx, inv, configs[0], "verify")
 	if report == nil {
 		return err
 	}
 	return errors.Join(writeVerifyReport(inv, report), verifyVerdict(report, tolerant), err)
 }
 
-func verifyConfig(inv *invocation) (verify.Config, error) {
+// verifyFlow verifies one flow, which progress calls by a name.
+func verifyFlow(ctx context.Context, inv *invocation, config verify.Config, name string) (report *verify.Report, err error) {
+	var latest atomic.Pointer[verify.Progress]
+	config.Progress = func(p verify.Progress) { latest.Store(&p) }
+	err = inv.withProgress(ctx, func() string { return name + ": " + verifyProgress(latest.Load()) }, func(ctx context.Context) (err error) {
+		report, err = verify.Run(ctx, config)
+		return err
+	})
+	return report, verifyError(config.LedgerPath, err)
+}
+
+// verifyConfigs returns what to verify: the flow of the flags, or those of the
+// configuration.
+func verifyConfigs(inv *invocation) ([]verify.Config, error) {
+	c, err := inv.configuration()
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		config, err := verifyAdHoc(inv)
+		return []verify.Config{config}, err
+	}
+	paths, err := c.ledgers(inv)
+	if err != nil {
+		return nil, err
+	}
+	var configs []verify.Config
+	for i, f := range c.flows {
+		config, err := verifyConfig(inv, paths[i])
+		if err != nil {
+			return nil, err
+		}
+		config.SourceAlias, config.TargetAlias = f.Source, f.Target
+		if config.Source, config.Target, err = verifiedClusters(inv, f, config.Mode); err != nil {
+			return nil, err
+		}
+		configs = append(configs, config)
+	}
+	return configs, nil
+}
+
+// verifiedClusters returns the clusters of a flow that a mode reads.
+func verifiedClusters(inv *invocation, f mm2.FlowConfig, mode verify.Mode) (source, target *connect.Cluster, err error) {
+	if mode == verify.ModeBooks {
+		return nil, nil, nil
+	}
+	to, err := inv.flowCluster(f.Target, f.TargetClient())
+	if err == nil {
+		err = to.Check()
+	}
+	if err != nil || mode == verify.ModeTarget {
+		return nil, &to, err
+	}
+	from, err := inv.flowCluster(f.Source, f.SourceClient())
+	if err == nil {
+		err = from.Check()
+	}
+	return &from, &to, err
+}
+
+func verifyAdHoc(inv *invocation) (config verify.Config, err error) {
 	path, err := flagLedger(inv)
 	if err != nil {
-		return verify.Config{}, err
+		return config, err
+	}
+	if _, err := inv.settings(nil); err != nil {
+		return config, err
 	}
 	source, err := givenCluster(inv, "source")
 	if err != nil {
-		return verify.Config{}, err
+		return config, err
 	}
 	target, err := givenCluster(inv, "target")
 	if err != nil {
-		return verify.Config{}, err
+		return config, err
 	}
+	if config, err = verifyConfig(inv, path); err != nil {
+		return config, err
+	}
+	config.Source, config.Target = source, target
+	config.SourceAlias, config.TargetAlias = inv.String("source-alias"), inv.String("target-alias")
+	return config, nil
+}
+
+// verifyConfig returns what flags say about how to verify the flow of a ledger.
+func verifyConfig(inv *invocation, path string) (verify.Config, error) {
 	if n := inv.Int("max-findings"); n < 1 {
 		return verify.Config{}, usagef("--max-findings %d: at least one must be listed", n)
 	}
@@ -127,10 +197,6 @@ func verifyConfig(inv *invocation) (verify.Config, error) {
 		},
 		Wait:           max(inv.Duration("wait"), time.Nanosecond), // 0 is the default of the package
 		Mode:           verify.Mode(inv.String("mode")),
-		Source:         source,
-		Target:         target,
-		SourceAlias:    inv.String("source-alias"),
-		TargetAlias:    inv.String("target-alias"),
 		Topics:         inv.StringSlice("topics"),
 		TopicsExclude:  inv.StringSlice("topics-exclude"),
 		Until:          verify.Until(inv.String("until")),
@@ -140,7 +206,7 @@ func verifyConfig(inv *invocation) (verify.Config, error) {
 		BytesPerSecond: limits.bytesPerSecond,
 		MaxFindings:    inv.Int("max-findings"),
 		Version:        versionOf(info).Version,
-		Logger:         slog.New(slog.NewTextHandler(inv.stderr, nil)),
+		Logger:         inv.logger(),
 	}, nil
 }
 
@@ -152,7 +218,7 @@ func givenCluster(inv *invocation, side string) (*connect.Cluster, error) {
 		return nil, err
 	}
 	c.Alias = ""
-	return &c, nil
+	return &c, c.Check()
 }
 
 // verifyError gives the errors of a verification the types that have exit codes.
@@ -179,9 +245,9 @@ func verifyVerdict(r *verify.Report, tolerant bool) error {
 
 func verifyProgress(p *verify.Progress) string {
 	if p == nil {
-		return "verify: reading the ledger"
+		return "reading the ledger"
 	}
-	line := fmt.Sprintf("verify: %d of %s, %s read, %s/s", p.Finished, counted(int64(p.Partitions), "partition"), counted(p.Records, "record"), byteSize(int64(p.Rate())))
+	line := fmt.Sprintf("%d of %s, %s read, %s/s", p.Finished, counted(int64(p.Partitions), "partition"), counted(p.Records, "record"), byteSize(int64(p.Rate())))
 	if p.Total > 0 {
 		line += fmt.Sprintf(", %d %%", 100*p.Offsets/p.Total)
 	}

@@ -162,12 +162,32 @@ func New(name string, values map[string]string) *File {
 	return f
 }
 
+// With returns a file that has the entries of f, without those that drop wants
+// gone, and behind them those of over, which win.
+func (f *File) With(over *File, drop func(key string) bool) *File {
+	all := &File{Name: f.Name, Lines: f.Lines, BOM: f.BOM, last: map[string]int{}}
+	for _, e := range f.Entries {
+		if !drop(e.Key) {
+			all.put(e)
+		}
+	}
+	for _, e := range over.Entries {
+		all.put(e)
+	}
+	return all
+}
+
+// put adds an entry as it is.
+func (f *File) put(e Entry) {
+	f.last[e.Key] = len(f.Entries)
+	f.Entries = append(f.Entries, e)
+}
+
 func (f *File) add(e Entry) {
 	if i, ok := f.last[e.Key]; ok {
 		e.Earlier = f.Entries[i].At
 	}
-	f.last[e.Key] = len(f.Entries)
-	f.Entries = append(f.Entries, e)
+	f.put(e)
 }
 
 // Read parses the file at path, see [Parse]. Positions name the path as given.

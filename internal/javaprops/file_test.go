@@ -3,6 +3,7 @@ package javaprops_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -135,5 +136,23 @@ func BenchmarkParse(b *testing.B) {
 		if _, err := javaprops.Parse("f", data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	f := mustParse(t, "a=1\nb=2\na=3\nc=4\n")
+	over := javaprops.New("-X", map[string]string{"b": "5", "d": "6"})
+	all := f.With(over, func(key string) bool { return key == "c" })
+	want := map[string]string{"a": "3", "b": "5", "d": "6"}
+	if got := all.Map(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	a, _ := all.Get("a")
+	b, _ := all.Get("b")
+	if a.At.Line != 3 || a.Earlier.Line != 1 || b.At.String() != "-X" || all.Name != f.Name {
+		t.Errorf("a stands at %v, before at %v, b at %v, in %s", a.At, a.Earlier, b.At, all.Name)
+	}
+	if got := f.Map(); len(got) != 3 || got["b"] != "2" {
+		t.Errorf("the file itself has changed: %v", got)
 	}
 }

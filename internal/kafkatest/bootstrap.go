@@ -20,7 +20,10 @@ type Bootstrap struct {
 	Addresses []string // host:port of every broker, in node order
 	// Dial connects to a broker; nil is TCP. It is set for a cluster on a
 	// kfake.VirtualNetwork.
+	// It is a dialer of TLS for a fake cluster that has it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Login is what a client needs to log in.
+	Login []kgo.Opt
 }
 
 // Server returns the addresses as bootstrap.servers takes them.
@@ -28,12 +31,12 @@ func (b Bootstrap) Server() string { return strings.Join(b.Addresses, ",") }
 
 // DialOptions returns what any client needs besides the addresses: on a
 // virtual network its dialer and a decompressor that survives a synctest
-// bubble, else nothing.
+// bubble, with TLS the dialer, and the login, if there is one.
 func (b Bootstrap) DialOptions() []kgo.Opt {
 	if b.Dial == nil {
-		return nil
+		return b.Login
 	}
-	return []kgo.Opt{kgo.Dialer(b.Dial), kgo.WithDecompressor(NewDecompressor())}
+	return append([]kgo.Opt{kgo.Dialer(b.Dial), kgo.WithDecompressor(NewDecompressor())}, b.Login...)
 }
 
 // ClientOptions returns the options of the harness's own clients. Everything

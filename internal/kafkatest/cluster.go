@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // ErrStopped reports a call that needs a running cluster.
@@ -39,8 +41,15 @@ type ClusterOptions struct {
 	Network   *kfake.VirtualNetwork
 	FirstPort int // 0 means 9092; only used with Network
 
-	// Kfake is passed on as it is, after the package's own options. TLS is not
-	// possible: the wire must be able to read requests.
+	// TLS is what the brokers have for their listeners; nil: they have none.
+	// Clients of this package take any certificate.
+	TLS *tls.Config
+
+	// Login is what clients of this package need to log in.
+	Login []kgo.Opt
+
+	// Kfake is passed on as it is, after the package's own options. Its own TLS is
+	// not possible: the wire must be able to read requests.
 	Kfake []kfake.Opt
 }
 
@@ -74,6 +83,11 @@ func StartCluster(o ClusterOptions) (*Cluster, error) {
 		o.ID = clusterID(o.Name)
 	}
 	c := &Cluster{options: o, inspect: &inspector{decompressor: NewDecompressor()}}
+	c.Login = o.Login
+	if o.TLS != nil {
+		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+		c.Dial = dialer.DialContext
+	}
 	c.wire = newWire(c)
 	if err := c.takePorts(); err != nil {
 		return nil, err
@@ -128,6 +142,16 @@ func (c *Cluster) Start() error {
 	listen := net.Listen
 	if c.options.Network != nil {
 		listen = c.options.Network.Listen
+	}
+	if config := c.options.TLS; config != nil {
+		inner := listen
+		listen = func(network, address string) (net.Listener, error) {
+			l, err := inner(network, address)
+			if err != nil {
+				return nil, err
+			}
+			return tls.NewListener(l, config), nil
+		}
 	}
 	opts := []kfake.Opt{
 		kfake.ClusterID(c.options.ID),

@@ -198,6 +198,7 @@ func ourKeys() []Key {
 	return []Key{
 		key("apograph.ledger.dir", Ours|Driver, StringKey, ".", ""),
 		plain("apograph.start", Ours, StringKey, ""),
+		plain("apograph.refresh.interval", Ours, StringKey, ""),
 		plain("apograph.policy", Ours, StringKey, "").of("default", "identity", "map"),
 		key("apograph.policy.map", Ours, ListKey, "", ""),
 		key("apograph.sync.group.rewinds", Ours, BoolKey, "false", "").is(NotYet, ""),
