@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 )
@@ -291,10 +290,10 @@ func namesHost(c *x509.Certificate, host string) bool {
 	if c.VerifyHostname(host) == nil {
 		return true
 	}
-	if len(c.DNSNames) > 0 || net.ParseIP(host) != nil || c.Subject.CommonName == "" {
+	if len(c.DNSNames) > 0 || c.Subject.CommonName == "" {
 		return false
 	}
-	named := *c
+	named := *c // VerifyHostname looks for addresses among addresses alone
 	named.DNSNames = []string{c.Subject.CommonName}
 	return named.VerifyHostname(host) == nil
 }
