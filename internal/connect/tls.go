@@ -114,7 +114,7 @@ func (p *properties) storeType(key string) {
 	switch strings.ToUpper(p.text(key)) {
 	case "", "JKS", "PKCS12", "PEM":
 	default:
-		p.problem(key, "is none of JKS, PKCS12, PEM")
+		p.noneOf(key, "JKS", "PKCS12", "PEM")
 	}
 }
 
@@ -132,7 +132,7 @@ func (p *properties) versions() (lowest, highest uint16) {
 	case "", "TLS", "SSL":
 	default:
 		if most = versionOf(name); most == 0 {
-			p.problem("ssl.protocol", "is none of TLSv1.3, TLSv1.2, TLSv1.1, TLSv1, TLS")
+			p.noneOf("ssl.protocol", "TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1", "TLS")
 			return tls.VersionTLS12, tls.VersionTLS13
 		}
 	}
