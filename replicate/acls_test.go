@@ -94,13 +94,15 @@ func TestACLs(t *testing.T) {
 	mustComplete(t, pair, config)
 	wantSame(t, "without the sync", aclsOf(t, pair.Target.Bootstrap), []string{"User:frank ALLOW READ LITERAL t"})
 	config.ACLs.Enabled = true
+	var log bytes.Buffer
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	for range 2 {
 		mustComplete(t, pair, config)
 		wantSame(t, "after the sync", aclsOf(t, pair.Target.Bootstrap),
 			[]string{"User:bob ALLOW READ LITERAL t", "User:dave DENY ALL LITERAL t", "User:frank ALLOW READ LITERAL t"})
 	}
-	if n := created.Hits(); n != 1 {
-		t.Errorf("%d requests that make entries, want 1", n)
+	if n, made := created.Hits(), strings.Count(log.String(), "access control entry made"); n != 1 || made != 2 {
+		t.Errorf("%d requests that make entries, and %d entries made, want 1 and 2", n, made)
 	}
 	if plan, err = replicate.MakePlan(t.Context(), config, nil); err != nil || planTopic(t, plan, "t").ACLs != nil {
 		t.Errorf("%v, then still to be made: %q", err, planTopic(t, plan, "t").ACLs)
