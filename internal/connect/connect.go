@@ -118,24 +118,19 @@ func (c Cluster) Open(ctx context.Context, options ...kgo.Opt) (*kgo.Client, str
 	return client, id, nil
 }
 
-// reach tries until the cluster answers, refuses us, or the time is up: a broker
-// that is being restarted refuses connections for a moment. The first time that a
-// connection comes to nothing the brokers are asked what they speak: where it is
-// another protocol, waiting is in vain.
+// reach tries until the cluster answers, refuses us for good, or the time is up: a
+// broker that is being restarted refuses connections for a moment, or cuts them.
+// Before it gives up it asks the brokers what they speak, if they were there.
 func (c Cluster) reach(ctx context.Context, client *kgo.Client) (clusterID string, err error) {
-	asked := false
 	for deadline := time.Now().Add(reachTimeout); ; {
 		if clusterID, err = tryReach(ctx, client); err == nil {
 			return clusterID, nil
 		}
-		failure := &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.way().hint(err)}
-		if Permanent(err) && failure.Hint != "" {
-			return "", failure
-		}
-		if !asked && isConnected(err) {
-			asked, failure.Hint = true, c.ask(ctx)
-		}
-		if failure.Hint != "" || Permanent(err) || !time.Now().Before(deadline) {
+		if Permanent(err) || !time.Now().Before(deadline) {
+			failure := &UnreachableError{Alias: c.Alias, Bootstrap: c.Bootstrap, Err: err, Hint: c.way().hint(err)}
+			if failure.Hint == "" && isConnected(err) {
+				failure.Hint = c.ask(ctx)
+			}
 			return "", failure
 		}
 		timer := time.NewTimer(reachInterval)
