@@ -65,7 +65,9 @@ func TestKafkaSecuredFile(t *testing.T) {
 	kafkatest.Compare(t, a.Bootstrap, b.Bootstrap, map[string]string{"orders-eu": "a.orders-eu", "payments": "a.payments"})
 	kafkatest.Compare(t, b.Bootstrap, a.Bootstrap, map[string]string{"answers": "b.answers"})
 
-	var verified struct{ Flows []struct{ Verdict, Mode string } }
+	var verified struct {
+		Flows []struct{ Verdict, Mode string }
+	}
 	c.answer(&verified, 0, "verify")
 	if len(verified.Flows) != 2 || verified.Flows[0].Verdict != "complete" || verified.Flows[1].Mode != "full" {
 		t.Errorf("verify: %+v", verified)
