@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"apograph/internal/connect"
@@ -72,8 +73,8 @@ func flowSettings(from map[string]mm2.Setting) (settings []connect.Setting, secr
 			where = s.Origin.At.String()
 		}
 		settings = append(settings, connect.Setting{Key: key, Value: s.Value, Where: where})
-		if s.Secret && !connect.Secret(key) && s.Value != "" && key != bootstrapKey {
-			secrets = append(secrets, s.Value)
+		if s.Secret && !connect.Secret(key) {
+			secrets = append(append(secrets, s.Value), s.List()...)
 		}
 	}
 	return settings, secrets
@@ -100,18 +101,21 @@ func withoutSecrets(err error, secrets []string) error {
 	if len(secrets) == 0 || !errors.As(err, &bad) {
 		return err
 	}
-	hidden := &connect.ConfigError{Alias: bad.Alias}
+	blanked := &connect.ConfigError{Alias: bad.Alias}
 	for _, p := range bad.Problems {
 		p.Text, p.Suggestion = blank(p.Text, secrets), blank(p.Suggestion, secrets)
-		hidden.Problems = append(hidden.Problems, p)
+		blanked.Problems = append(blanked.Problems, p)
 	}
-	return hidden
+	return blanked
 }
 
-// blank takes values out of a text.
+// blank takes values out of a text, quoted or not.
 func blank(text string, secrets []string) string {
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, hidden)
+		if s = strings.TrimSpace(s); s != "" {
+			quoted := strconv.Quote(s)
+			text = strings.ReplaceAll(strings.ReplaceAll(text, s, hidden), quoted[1:len(quoted)-1], hidden)
+		}
 	}
 	return text
 }

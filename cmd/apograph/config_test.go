@@ -178,6 +178,13 @@ func TestReplicateRunsAllFlowsOfAFile(t *testing.T) {
 			t.Errorf("answer %+v", got)
 		}
 	})
+	t.Run("from where the file says", func(t *testing.T) {
+		c.topic(c.a, "orders-3", 4)
+		c.run(0, "replicate", "--once", "--flow", "a->b", "--topics", "orders-3", "-X", "apograph.start.orders-3=latest", "--ledger", filepath.Join(c.dir, "late.ledger"))
+		if n := c.records(c.b, "a.orders-3"); n != 0 {
+			t.Errorf("%d records of a topic that begins at its end", n)
+		}
+	})
 	t.Run("with what the command line says better", func(t *testing.T) {
 		var got replicateAnswer
 		c.answer(&got, 0, "replicate", "--once", "--flow", "a->b", "--topics", "other", "--policy", "identity", "--ledger", filepath.Join(c.dir, "own.ledger"))

@@ -173,8 +173,16 @@ func applyRefresh(config *replicate.Config, f mm2.FlowConfig) (err error) {
 	}
 	if s := f.Get(settingRefresh); f.IsSet(settingRefresh) {
 		if config.RefreshInterval, err = parseInterval(s.Value); err != nil {
-			return usagef("%v: %s: %v", s.Origin.At, s.Origin.Key, err)
+			return usagef("%v: %s: %s", s.Origin.At, s.Origin.Key, blank(err.Error(), secretOf(s)))
 		}
+	}
+	return nil
+}
+
+// secretOf returns the value of a setting if it must not be shown.
+func secretOf(s mm2.Setting) []string {
+	if s.Secret {
+		return []string{s.Value}
 	}
 	return nil
 }

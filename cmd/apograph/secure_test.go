@@ -141,6 +141,15 @@ func TestSecuredFileDoesTheWholeJob(t *testing.T) {
 	if at, ok := offsets.Lookup("a.orders", 0); err != nil || !ok || at.At != 4 {
 		t.Errorf("on the target the group stands at %+v, %v", at, err)
 	}
+	csv := filepath.Join(c.dir, "offsets.csv")
+	if err := os.WriteFile(csv, []byte("late,orders,0,7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.run(0, "translate", "--from-file", csv, "--execute")
+	offsets, err = kadm.NewClient(c.b.NewClient(t)).FetchOffsets(t.Context(), "late")
+	if at, ok := offsets.Lookup("a.orders", 0); err != nil || !ok || at.At != 7 {
+		t.Errorf("on the target the group of the file stands at %+v, %v", at, err)
+	}
 	c.run(0, "status")
 	c.run(0, "status", "-o", "json")
 	c.run(0, "ledger", "check")
@@ -202,6 +211,10 @@ func TestWrongSecretsAreNotTold(t *testing.T) {
 		{"a protocol that is none", "b.security.protocol=SASLSSL", 2, "security.protocol"},
 		{"a provider's key that is not there", "b.sasl.jaas.config=${file:/no/such/file:key}", 2, "b.sasl.jaas.config"},
 		{"a protocol from where secrets are", "b.security.protocol=${file:SECRETS:password}", 2, "security.protocol"},
+		{"a number from where secrets are", "b.producer.request.timeout.ms=${file:SECRETS:password}", 2, "request.timeout.ms"},
+		{"an address from where secrets are", "b.bootstrap.servers=h:1,${file:SECRETS:password}", 2, "bootstrap.servers"},
+		{"a start from where secrets are", "a->b.apograph.start=${file:SECRETS:password}", 2, "apograph.start"},
+		{"an interval from where secrets are", "apograph.refresh.interval=${file:SECRETS:password}", 2, "apograph.refresh.interval"},
 		{"no TLS", "a.security.protocol=SASL_PLAINTEXT", 1, "cluster a"},
 	}
 	for _, tt := range tests {
