@@ -69,7 +69,7 @@ func TestACLs(t *testing.T) {
 	mustTopic(t, pair.Source, "t", nil)
 	mustAppend(t, pair.Source.Bootstrap, numbered(0, 5)...)
 	for _, entry := range []string{
-		"User:alice ALLOW WRITE LITERAL t", "User:bob ALLOW ALL LITERAL t", "User:carol ALLOW READ PREFIXED t",
+		"User:alice ALLOW WRITE LITERAL t", "User:bob ALLOW ALL LITERAL t", "User:bob ALLOW READ LITERAL t", "User:carol ALLOW READ PREFIXED t",
 		"User:dave DENY ALL LITERAL t", "User:erin ALLOW READ LITERAL elsewhere",
 	} {
 		mustACL(t, pair.Source.Bootstrap, entry)
@@ -89,14 +89,20 @@ func TestACLs(t *testing.T) {
 		"User:carol ALLOW READ on prefixed topic t: entries about prefixes are not copied",
 	})
 	wantSame(t, "after a dry run", aclsOf(t, pair.Target.Bootstrap), []string{"User:frank ALLOW READ LITERAL t"})
+	created := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.CreateACLs, Count: -1, Delay: time.Millisecond})
 	config.ACLs.Enabled = false
 	mustComplete(t, pair, config)
 	wantSame(t, "without the sync", aclsOf(t, pair.Target.Bootstrap), []string{"User:frank ALLOW READ LITERAL t"})
 	config.ACLs.Enabled = true
+	var log bytes.Buffer
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	for range 2 {
 		mustComplete(t, pair, config)
 		wantSame(t, "after the sync", aclsOf(t, pair.Target.Bootstrap),
 			[]string{"User:bob ALLOW READ LITERAL t", "User:dave DENY ALL LITERAL t", "User:frank ALLOW READ LITERAL t"})
+	}
+	if n, made := created.Hits(), strings.Count(log.String(), "access control entry made"); n != 1 || made != 2 {
+		t.Errorf("%d requests that make entries, and %d entries made, want 1 and 2", n, made)
 	}
 	if plan, err = replicate.MakePlan(t.Context(), config, nil); err != nil || planTopic(t, plan, "t").ACLs != nil {
 		t.Errorf("%v, then still to be made: %q", err, planTopic(t, plan, "t").ACLs)

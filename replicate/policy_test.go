@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"apograph/internal/kafkatest"
 	"apograph/internal/mm2"
 	"apograph/ledger"
@@ -178,6 +181,28 @@ func TestCollisionWhileRunning(t *testing.T) {
 	l.at("a", 0, 5)
 	l.end()
 	proveAs(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, map[string]string{"a": "c"})
+}
+
+// TestRouteOfATopicThatIsGone is free again, where nothing was ever copied.
+func TestRouteOfATopicThatIsGone(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "a", nil)
+	refusal := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.CreateTopics, Count: -1, Err: kerr.TopicAuthorizationFailed})
+	config := livingConfig(t, pair, ".*")
+	config.Policy = mustPolicy(t, copyOf(t, "(a|b)", "c"))
+	l := live(t, pair, config)
+	l.stopped("a", 0, replicate.StopNotAuthorized)
+	if _, err := admin(t, pair.Source.Bootstrap).DeleteTopics(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustTopic(t, pair.Source, "b", nil)
+	mustAppend(t, pair.Source.Bootstrap, on("b", 0, 0, 3)...)
+	l.until("b", 0, "stopped", func(s replicate.PartitionStatus) bool { return s.State == replicate.StateStopped })
+	refusal.Remove()
+	l.at("b", 0, 3)
+	l.end()
+	proveAs(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, map[string]string{"b": "c"})
 }
 
 // TestOneClusterOfTwoNames: a cluster is not copied to itself unless somebody

@@ -53,8 +53,9 @@ func TestSettingsOfAllTopics(t *testing.T) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", map[string]string{
 		"retention.ms": "1000000", "min.insync.replicas": "2", "compression.type": "gzip", "max.message.bytes": "900000",
+		"unclean.leader.election.enable": "false",
 	})
-	mustTopic(t, pair.Target, "t", map[string]string{"segment.ms": "900000", "message.timestamp.after.max.ms": "9223372036854775807", "max.message.bytes": "2000000"})
+	mustTopic(t, pair.Target, "t", map[string]string{"segment.ms": "900000", "unclean.leader.election.enable": "true", "message.timestamp.after.max.ms": "9223372036854775807", "max.message.bytes": "2000000"})
 	config := configFor(t, pair, "t")
 	config.Settings.Mode = replicate.SettingsOfAll
 	plan, err := replicate.MakePlan(t.Context(), config, nil)
@@ -80,6 +81,7 @@ func TestSettingsOfAllTopics(t *testing.T) {
 		"message.timestamp.after.max.ms  9223372036854775807 protective", // the fake source does not say what it has
 		"min.insync.replicas 2 1 excluded",
 		"segment.ms 604800000 900000 target_only",
+		"unclean.leader.election.enable false true excluded",
 	})
 	l.end()
 	prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, "t")

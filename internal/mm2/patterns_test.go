@@ -31,6 +31,7 @@ func TestPatternsThatCannotBeTakenOver(t *testing.T) {
 		{`a{1,2`, 1, `{1,2`},
 		{`a{x}`, 1, `{x}`},
 		{`[a-z&&[^b]]`, 4, `&&`},
+		{`[]&&a]`, 2, `&&`},
 		{`[a[bc]]`, 2, `[bc]`},
 		{`[[:alpha:]]x`, 1, `[:alpha:]`},
 		{`x\p{javaLowerCase}`, 1, `\p{javaLowerCase}`},

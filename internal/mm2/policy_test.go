@@ -151,6 +151,7 @@ func TestLists(t *testing.T) {
 		"dots":     policy(t, mm2.PolicySeparatorKey, "_", mm2.PolicyInternalSeparatorKey, "false"),
 	}
 	pieces := []string{"A", "B", "x", ".", ".", "-", "_", "heartbeats", "mm2", "checkpoints", "internal", "my"}
+	internal := []string{"A-checkpoints-internal", "mm2-x-internal", "A_checkpoints_internal", "x-checkpoints-internal", "xmm2-internal"}
 	for kind, p := range policies {
 		for _, heartbeats := range []bool{false, true} {
 			for _, include := range []string{".*", "x.*"} {
@@ -161,10 +162,13 @@ func TestLists(t *testing.T) {
 					t.Fatal(err)
 				}
 				chosen := 0
-				for range 4000 {
+				for i := range 4000 {
 					var name string
 					for range 1 + r.IntN(7) {
 						name += pieces[r.IntN(len(pieces))]
+					}
+					if i < len(internal) {
+						name = internal[i]
 					}
 					_, want := rules.Match(name)
 					_, got := lists.Match(name)
