@@ -14,7 +14,7 @@ import (
 var imports = map[string][]string{
 	"apograph/cmd/apograph": {
 		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
-		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2",
+		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2", "apograph/internal/pace",
 	},
 	"apograph/replicate": {
 		"apograph/internal/pace",

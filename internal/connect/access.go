@@ -71,7 +71,7 @@ func (p *properties) protocol() string {
 	case plaintext, ssl, saslPlaintext, saslSSL:
 		return name
 	}
-	p.problem("security.protocol", "is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL")
+	p.noneOf("security.protocol", plaintext, ssl, saslPlaintext, saslSSL)
 	return plaintext
 }
 

@@ -143,6 +143,10 @@ func TestAWSWebIdentity(t *testing.T) {
 	if _, _, err := awsMechanism(t, ""); err == nil || !strings.Contains(err.Error(), "status 400") || strings.Contains(err.Error(), "canary") {
 		t.Errorf("got %v", err)
 	}
+	t.Setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+	if _, _, err := awsMechanism(t, ""); err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "canary") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // TestAWSInstance asks the metadata of the instance, version 2.

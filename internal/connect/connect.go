@@ -1,10 +1,21 @@
 // Package connect makes Kafka clients for the clusters of a flow.
 //
-// A [Cluster] is what a person says about a cluster: its alias and where to
-// reach it. Open answers with a client that has been seen to work, or with an
-// [UnreachableError] that names the cluster and its addresses. Client options
-// that decide about correctness (acks, isolation, offset reset) belong to the
-// packages that use the client, which pass them to Open explicitly.
+// A [Cluster] is what a person says about a cluster: its alias, where to reach
+// it, and, if [FromProperties] made it of the settings of a Java client, how to
+// get in: TLS with the stores that Java has, logins by PLAIN, SCRAM, OAUTHBEARER
+// and AWS_MSK_IAM. Open answers with a client that has been seen to work, or with
+// an [UnreachableError] that names the cluster, its addresses and the likely
+// cause. Client options that decide about correctness (acks, isolation, offset
+// reset) belong to the packages that use the client, which pass them to Open
+// explicitly.
+//
+// Every client property of Kafka is obeyed, ignored for a reason that is told, or
+// refused; [Keys] lists them. Secrets are in no error, notice or log, and in
+// nothing that is printed of a value of this package.
+//
+// Not supported: Kerberos (GSSAPI), Java code of any kind (callback handlers,
+// engine factories, interceptors), stores of types JCEKS and BCFKS, the JWT bearer
+// grant, and roles of AWS that need a signed request to STS.
 package connect
 
 import (

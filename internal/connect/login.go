@@ -65,7 +65,7 @@ func (p *properties) login() sasl.Mechanism {
 		p.problem("sasl.mechanism", "GSSAPI (Kerberos) is not supported")
 		return nil
 	case !ok:
-		p.problem("sasl.mechanism", "is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM")
+		p.noneOf("sasl.mechanism", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
 		return nil
 	}
 	for _, key := range []string{"sasl.login.callback.handler.class", "sasl.client.callback.handler.class"} {

@@ -156,6 +156,17 @@ func TestTokenRefusals(t *testing.T) {
 	}
 }
 
+// TestTokenRedirection: credentials go where the settings say, and nowhere else.
+func TestTokenRedirection(t *testing.T) {
+	url, asked := tokenServer(t, func(int, *http.Request) (int, string) { return 200, `{"access_token":"x"}` })
+	s := httptest.NewServer(http.RedirectHandler(url, http.StatusTemporaryRedirect))
+	t.Cleanup(s.Close)
+	_, err := first(t, mechanism(t, oauthLines(s.URL)...))
+	if err == nil || !strings.Contains(err.Error(), "status 307") || asked.Load() > 0 {
+		t.Errorf("asked %d times, %v", asked.Load(), err)
+	}
+}
+
 // TestTokenRefresh lets a clock run over the life of tokens.
 func TestTokenRefresh(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)

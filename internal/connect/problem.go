@@ -30,7 +30,7 @@ type Notice struct {
 type Problem struct {
 	Key, Where string // Where is empty if the key is missing
 	Text       string // one line
-	Suggestion string // a value or key to use instead; empty if there is none to name
+	Suggestion string // the value that was probably meant; empty if none is near
 }
 
 func (p Problem) String() string {
@@ -41,7 +41,7 @@ func (p Problem) String() string {
 	}
 	fmt.Fprintf(&b, ": %s", p.Text)
 	if p.Suggestion != "" {
-		fmt.Fprintf(&b, "; %s", p.Suggestion)
+		fmt.Fprintf(&b, "; did you mean %s?", p.Suggestion)
 	}
 	return b.String()
 }

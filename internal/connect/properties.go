@@ -53,13 +53,17 @@ func (p *properties) judge(s Setting) {
 		if err := key.Check(s.Value); err != nil && !Secret(s.Key) {
 			p.problem(s.Key, err.Error())
 		} else if key.Treatment == Ignored && !isAsHere(s) {
-			level := Info
-			if s.Key == "isolation.level" {
-				level = Warning // its author wants records of transactions that were aborted
-			}
-			p.notice(s.Key, level, "has no effect: "+key.Reason)
+			p.ignored(key)
 		}
 	}
+}
+
+func (p *properties) ignored(key Key) {
+	if key.Name == "isolation.level" { // its author wants records of transactions that were aborted
+		p.notice(key.Name, Warning, "is not obeyed: "+key.Reason)
+		return
+	}
+	p.notice(key.Name, Info, "has no effect: "+key.Reason)
 }
 
 // isAsHere reports whether a setting that is ignored asks for what is done anyway.
@@ -94,6 +98,18 @@ func (p *properties) notice(key string, level Level, text string) {
 
 func (p *properties) problem(key, text string) {
 	p.problems = append(p.problems, Problem{Key: key, Where: p.values[key].Where, Text: text})
+}
+
+// noneOf reports a value that is none of those that there are, and suggests the
+// one that is most like it.
+func (p *properties) noneOf(key string, values ...string) {
+	near, distance := "", 4
+	for _, value := range values {
+		if d := editDistance(strings.ToUpper(p.text(key)), strings.ToUpper(value)); d < distance {
+			near, distance = value, d
+		}
+	}
+	p.problems = append(p.problems, Problem{Key: key, Where: p.values[key].Where, Text: "is none of " + strings.Join(values, ", "), Suggestion: near})
 }
 
 // text returns a value without the blanks around it, as ConfigDef.parseType

@@ -200,6 +200,30 @@ func TestTrustStores(t *testing.T) {
 	}
 }
 
+// TestKeyFindsItsCertificate: whatever stands first.
+func TestKeyFindsItsCertificate(t *testing.T) {
+	var text string
+	for _, name := range []string{"ca.pem", "key-plain.pem"} {
+		data, err := os.ReadFile(stored(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
+	}
+	pairs, err := pemPair(text, text, nil)
+	if err != nil || !bytes.Equal(pairs[0].Certificate[0], certificate(t, "client.pem").Raw) || len(pairs[0].Certificate) != 2 {
+		t.Fatalf("%v", err)
+	}
+	shakeHands(t, pairs[0])
+	ca, err := os.ReadFile(stored("ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pemPair(text, string(ca), nil); err == nil || !strings.Contains(err.Error(), "none of the certificates belongs") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestPEMInOneLine: a value of a properties file that goes on over several lines
 // has no line breaks left.
 func TestPEMInOneLine(t *testing.T) {

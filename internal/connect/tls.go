@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 )
@@ -115,7 +114,7 @@ func (p *properties) storeType(key string) {
 	switch strings.ToUpper(p.text(key)) {
 	case "", "JKS", "PKCS12", "PEM":
 	default:
-		p.problem(key, "is none of JKS, PKCS12, PEM")
+		p.noneOf(key, "JKS", "PKCS12", "PEM")
 	}
 }
 
@@ -133,7 +132,7 @@ func (p *properties) versions() (lowest, highest uint16) {
 	case "", "TLS", "SSL":
 	default:
 		if most = versionOf(name); most == 0 {
-			p.problem("ssl.protocol", "is none of TLSv1.3, TLSv1.2, TLSv1.1, TLSv1, TLS")
+			p.noneOf("ssl.protocol", "TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1", "TLS")
 			return tls.VersionTLS12, tls.VersionTLS13
 		}
 	}
@@ -291,10 +290,10 @@ func namesHost(c *x509.Certificate, host string) bool {
 	if c.VerifyHostname(host) == nil {
 		return true
 	}
-	if len(c.DNSNames) > 0 || net.ParseIP(host) != nil || c.Subject.CommonName == "" {
+	if len(c.DNSNames) > 0 || c.Subject.CommonName == "" {
 		return false
 	}
-	named := *c
+	named := *c // VerifyHostname looks for addresses among addresses alone
 	named.DNSNames = []string{c.Subject.CommonName}
 	return named.VerifyHostname(host) == nil
 }

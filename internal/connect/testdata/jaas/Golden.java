@@ -27,7 +27,7 @@ public class Golden {
         "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
         "a.B required user=1;", "a.B required user=\"1\";", "a.B required user=-;", "a.B required user=a1.b-2;", "a.B required;a.B required;", "a.B required;;", ";", "", "  ",
         "a.B required k=\"v\"", "a.B needed k=v;", "a.B;", "a.B required k;", "a.B required k=;", "a.B required =v;", "\"a.B\" \"required\" \"k\"=\"v\";",
-        "a.B required k=\"\\0\" l=\"\\377\" m=\"\\400\" n=\"\\18\";", "a.B required // x\n k=v; // y", "a.B required k=\"// no note\";", "a.B required k=a/b;\n", "a.B required k='x\ny';",
+        "a.B required k=\"\\0\" l=\"\\377\" m=\"\\400\" n=\"\\18\";", "a.B required // x\n k=v; // y", "a.B required k=\"// no note\";", "a.B required k=a/b;\n", "a.B required k='x\ny';", "a.B required k=v / note\n;", "a.B / note\nrequired;",
     };
 
     public static void main(String[] args) throws Exception {
