@@ -111,6 +111,8 @@ func (c *checker) clientNotices(alias string, notices []connect.Notice, place fu
 		switch {
 		case n.Unknown:
 			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)
+		case n.Level == connect.Warning && strings.HasPrefix(n.Text, "has no effect"):
+			c.single("AP0606", at, key, n.Key+" "+n.Text, "security.protocol = SASL_SSL, SSL or SASL_PLAINTEXT")
 		case n.Level == connect.Warning:
 			c.single("AP0607", at, key, n.Text, n.Suggestion)
 		default:
@@ -141,15 +143,5 @@ func (c *checker) clientTraps(byKey map[string]clientSetting) {
 	}
 	if s := byKey["security.protocol"]; protocol == "SASL_PLAINTEXT" && (mechanism == "PLAIN" || mechanism == "OAUTHBEARER") {
 		c.single("AP0604", s.Origin.At, s.whole, mechanism+" over SASL_PLAINTEXT sends the password or token to the broker unencrypted", "SASL_SSL, or SCRAM")
-	}
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		unused := strings.HasPrefix(key, "sasl.") && !strings.HasPrefix(protocol, "SASL_") || strings.HasPrefix(key, "ssl.") && !strings.HasSuffix(protocol, "SSL")
-		if unused && c.keys.ofClient(key) && strings.TrimSpace(byKey[key].Value) != "" {
-			if protocol == "" {
-				protocol = "PLAINTEXT, the default"
-			}
-			c.single("AP0606", byKey[key].Origin.At, byKey[key].whole, fmt.Sprintf("security.protocol is %s: nothing uses this key", protocol), "")
-			return
-		}
 	}
 }

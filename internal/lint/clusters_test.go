@@ -50,8 +50,8 @@ func TestWhatTheClustersSay(t *testing.T) {
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", 4) }, line: 3, says: []string{"WRITE", "a.orders"}, near: "topics = pay\n"},
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", 11) }, line: 3, says: []string{"ALTER_CONFIGS"}, near: pay + "sync.topic.configs.enabled = false\n"},
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << 5 }, line: 3, says: []string{"CREATE"}, near: "topics = orders\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << 6 }, line: 3, says: []string{"ALTER", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Rights &^= 1 << 8 }, line: 2, says: []string{"DESCRIBE", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
+		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << 6 }, line: 3, says: []string{"ALTER", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
+		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Rights &^= 1 << 8 }, line: 2, says: []string{"DESCRIBE", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
 		{code: "AP0702", lines: "topics = orders, hid", change: func(f lint.Facts) {
 			f.Clusters["a"].Topics = append(f.Clusters["a"].Topics, lint.TopicFacts{Name: "hid", Rights: lint.RightsUnknown, Hidden: true})
 		}, line: 2, says: []string{"DESCRIBE", "hid"}, near: pay},

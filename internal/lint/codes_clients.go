@@ -90,5 +90,9 @@ func clusterCodes() []Code {
 			"No topic of the source is in the scope of the flow.",
 			"Correct topics and topics.exclude.",
 			"", ""},
+		{"AP0713", Warning, "ACLs that cannot be synced",
+			"sync.topic.acls.enabled is true unless the file says otherwise. It takes DESCRIBE on the source cluster and ALTER on the target cluster, which the user lacks. Topics are copied all the same.",
+			"Grant the right that is named, or set sync.topic.acls.enabled = false.",
+			"", ""},
 	}
 }

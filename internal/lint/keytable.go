@@ -52,13 +52,13 @@ func isPatternKey(key string) bool {
 }
 
 // keepsBlanks reports whether Kafka takes the blanks at the end of a key's value
-// as part of it: it parses switches of flows and what concerns a policy by
-// itself (MirrorMakerConfig.clusterPairs, DefaultReplicationPolicy.configure),
+// as part of it: it parses whether heartbeats are on, and what concerns a policy,
+// by itself (MirrorMakerConfig.clusterPairs, DefaultReplicationPolicy.configure),
 // and leaves keys that it does not know to others.
 func (c *checker) keepsBlanks(key string) bool {
 	s := takeApart(key, c.aliases)
 	switch {
-	case s.level == flowLevel && s.key == "enabled", s.key == "emit.heartbeats.enabled",
+	case s.key == "emit.heartbeats.enabled",
 		strings.HasPrefix(s.key, mm2.PolicySeparatorKey), strings.HasPrefix(s.key, mm2.PolicyInternalSeparatorKey):
 		return true
 	case c.keys.ofMirrorMaker(s.key):

@@ -43,6 +43,7 @@ func TestPlaces(t *testing.T) {
 		{"AP0312", "topics = a, b(?!c)", 5, 14},
 		{"AP0313", "topics = a, X_Y_*", 5, 17},
 		{"AP0314", "topics = a, app.orders", 5, 16},
+		{"AP0314", `topics = app\.orders, app.pay`, 5, 26},
 		{"AP0302", "topics = a, b ,a", 5, 16},
 		{"AP0105", "topics = a # all", 5, 12},
 		{"AP0104", "topics = abc  ", 5, 13},
@@ -57,6 +58,17 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("found %v, want one at %d:%d of\n%s", found, tt.line, tt.column, text)
 			}
 		})
+	}
+}
+
+// TestOrder: findings are in the order of the file, what has no place in it last.
+func TestOrder(t *testing.T) {
+	var codes []string
+	for _, f := range check("topics = orders  \na->b.enabled = yes\noffset.max.lag = 1\n").Findings {
+		codes = append(codes, f.Code)
+	}
+	if got := strings.Join(codes, " "); got != "AP0104 AP0407 AP0201 AP0401" {
+		t.Errorf("found %s", got)
 	}
 }
 

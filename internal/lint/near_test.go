@@ -41,7 +41,7 @@ var nearMisses = map[string][]string{
 	"AP0303": {"topics =", "topics = orders , payments"},
 	"AP0304": {"a.client.id = ${x", "a.client.id = $x"},
 	"AP0310": {"topics = .*", "topics = (?!a)b", "topics = a{1,2}"},
-	"AP0311": {"topics = shard-[0-9]{1}, shard-[0-9]{2}", `topics = a\\{1, 2\\}`, "topics = a{2"},
+	"AP0311": {"topics = shard-[0-9]{1}, shard-[0-9]{2}", `topics = a\\{1, 2\\}`, `topics = a\\{1,2}`, "topics = a{2"},
 	"AP0312": {"topics = (?:a|b)c", "topics = (?i)orders", "topics = ("},
 	"AP0313": {"topics = X_Y_.*", "topics = (ab)*", "topics = [a-z]*", "topics = orders\\\\*"},
 	"AP0314": {"topics = orders.*", "topics = .*orders", `topics = app\\.orders`, "topics = app[.]orders", `topics = \\Qapp.orders\\E`, "topics = app.?orders"},

@@ -68,7 +68,7 @@ func (c *checker) sourceRights(f mm2.FlowConfig, source *ClusterFacts) {
 	}
 	c.missing(f.Source, missing)
 	if isOn(f, "sync.topic.acls.enabled") && source.Rights.lack(describe) {
-		c.missingOnCluster(f.Source, describe, "to read the ACLs that are synced (sync.topic.acls.enabled)")
+		c.missingOnCluster("AP0713", f.Source, describe, "to read the ACLs that are synced (sync.topic.acls.enabled)")
 	}
 }
 
@@ -99,10 +99,10 @@ func (c *checker) targetRights(f mm2.FlowConfig, source, target *ClusterFacts) {
 	}
 	c.missing(f.Target, missing)
 	if creates && target.Rights.lack(create) {
-		c.missingOnCluster(f.Target, create, "to make topics; ACLs on their names do as well, which cannot be asked")
+		c.missingOnCluster("AP0702", f.Target, create, "to make topics; ACLs on their names do as well, which cannot be asked")
 	}
 	if isOn(f, "sync.topic.acls.enabled") && target.Rights.lack(alter) {
-		c.missingOnCluster(f.Target, alter, "to make the ACLs that are synced (sync.topic.acls.enabled)")
+		c.missingOnCluster("AP0713", f.Target, alter, "to make the ACLs that are synced (sync.topic.acls.enabled)")
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *checker) missing(alias string, topics map[operation][]string) {
 	}
 }
 
-func (c *checker) missingOnCluster(alias string, o operation, why string) {
+func (c *checker) missingOnCluster(code, alias string, o operation, why string) {
 	at, key := c.addresses(alias)
-	c.single("AP0702", at, key, fmt.Sprintf("the user of %s lacks %s on the cluster, %s", alias, operationNames[o], why), grant)
+	c.single(code, at, key, fmt.Sprintf("the user of %s lacks %s on the cluster, %s", alias, operationNames[o], why), grant)
 }
