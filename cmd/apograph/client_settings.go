@@ -68,9 +68,9 @@ func readClientFile(flag, path string) ([]connect.Setting, error) {
 func flowSettings(from map[string]mm2.Setting) (settings []connect.Setting, secrets []string) {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		s := from[key]
-		where := s.Origin.String()
-		if s.Origin.Key == key || s.Origin.At.IsZero() && s.Origin.Key == "" {
-			where = s.Origin.At.String()
+		where := s.Origin.At.String()
+		if s.Origin.Key != key {
+			where = strings.TrimSpace(where + " " + s.Origin.Key)
 		}
 		settings = append(settings, connect.Setting{Key: key, Value: s.Value, Where: where})
 		if s.Secret && !connect.Secret(key) {

@@ -36,6 +36,10 @@
 //     written and the code is all that is left to say, or nil. What belongs
 //     together is joined with errors.Join; the frame picks the code.
 //
+// A command about a ledger takes its path from [ledgerPath] or [flagLedger], which
+// know --config as well; one about clusters asks [invocation.configuration] first,
+// and answers about several flows where the contract says so.
+//
 // A command that reads a ledger asks the process that holds it first, see
 // [askFirst]; [freshLedger] is a copy for work that takes its time. What a
 // running copier answers itself has a path in protocol.go.

@@ -67,7 +67,7 @@ func hintFor(err error, path string) string {
 	)
 	switch {
 	case errors.As(err, &missing):
-		return "check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"
+		return "check the path; a ledger is made by the first `apograph replicate` of its flow"
 	case errors.As(err, &locked):
 		return lockedHint(path, locked.PID)
 	case errors.As(err, &unknown):

@@ -119,7 +119,7 @@ func TestErrorsAreTold(t *testing.T) {
 		{"advice of the error itself", fmt.Errorf("x: %w", usagef("bad").withHint("do y")), []string{"end: x: bad", "hint: do y"}},
 		{"advice for a class, once", errors.Join(&missingLedgerError{path: "f"}, &missingLedgerError{path: "g"}),
 			[]string{"end: ledger f does not exist", "end: ledger g does not exist",
-				"hint: check the path; a ledger is made by the first `apograph replicate` with --ledger FILE"}},
+				"hint: check the path; a ledger is made by the first `apograph replicate` of its flow"}},
 		{"advice for one that is held", &ledger.LockedError{Path: "f", PID: 1 << 30},
 			[]string{"end: ledger f is in use by process 1073741824", "hint: stop that process, or ask a snapshot of the ledger instead"}},
 		{"a secret", errors.New(`sasl.jaas.config=x required password="p w";`), []string{"end: sasl.jaas.config=[hidden]"}},
