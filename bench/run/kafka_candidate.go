@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"apograph/bench/figures"
+	"apograph/internal/kafkatest"
 )
 
 // A job is one copy: which topic, how it is shaped, between which clusters, and
@@ -125,9 +126,7 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 			"target->" + alias + ".enabled=false",
 			"target->" + alias + ".emit.heartbeats.enabled=false",
 		}
-		for _, topic := range []string{"", "checkpoints.topic.", "heartbeats.topic.", "offset-syncs.topic.", "offset.storage.", "status.storage.", "config.storage."} {
-			settings = append(settings, topic+"replication.factor=1")
-		}
+		settings = append(settings, kafkatest.MirrorMakerReplicationFactors()...)
 		if j.ca != "" {
 			settings = append(append(settings, tlsSettings(alias, j.ca)...), tlsSettings("target", j.ca)...)
 		}
@@ -139,7 +138,7 @@ func mirrorMaker(more func(job) []string) func(job) ([]string, error) {
 			return nil, err
 		}
 		jvm := slices.Concat([]string{"-Xms256M", "-Xmx2G"}, performanceJVM)
-		return append([]string{"java"}, j.stand.source.JavaCommand(jvm, "org.apache.kafka.connect.mirror.MirrorMaker", path)...), nil
+		return append([]string{"java"}, j.stand.source.JavaCommand(jvm, kafkatest.MirrorMakerClass, path)...), nil
 	}
 }
 
