@@ -34,10 +34,8 @@ func (k Key) until(release string) Key {
 }
 
 const (
-	ownCode        = "it is code of one's own, which cannot run here"
-	settingsClass  = policyPackage + "DefaultConfigPropertyFilter"
-	excludedConfig = "follower.replication.throttled.replicas, leader.replication.throttled.replicas, message.timestamp.difference.max.ms, " +
-		"log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, min.insync.replicas"
+	ownCode       = "it is code of one's own, which cannot run here"
+	settingsClass = policyPackage + "DefaultConfigPropertyFilter"
 )
 
 // filterKeys choose topics, groups and settings.
@@ -49,7 +47,7 @@ func filterKeys() []Key {
 		key("groups", CheckpointConnector, ListKey, ".*", "2.4"),
 		key("groups.exclude", CheckpointConnector, ListKey, DefaultGroupsExclude, "2.7"),
 		key("group.filter.class", CheckpointConnector, ClassKey, policyPackage+"DefaultGroupFilter", "2.4").is(Refused, ownCode),
-		key("config.properties.exclude", SourceConnector, ListKey, excludedConfig, "2.7"),
+		key("config.properties.exclude", SourceConnector, ListKey, DefaultConfigPropertiesExclude, "2.7"),
 		key("config.property.filter.class", SourceConnector, ClassKey, settingsClass, "2.4").is(Refused, ownCode),
 		key("use.defaults.from", Filter, StringKey, "target", "3.5"),
 	}

@@ -4,9 +4,8 @@ package mm2
 // behind unless config.properties.exclude says otherwise
 // (DefaultConfigPropertyFilter since KAFKA-20163). The dots are not escaped
 // there either.
-const DefaultConfigPropertiesExclude = "follower.replication.throttled.replicas, leader.replication.throttled.replicas, " +
-	"message.timestamp.difference.max.ms, message.timestamp.type, unclean.leader.election.enable, min.insync.replicas, " +
-	"log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms"
+const DefaultConfigPropertiesExclude = "follower.replication.throttled.replicas, leader.replication.throttled.replicas, message.timestamp.difference.max.ms, " +
+	"log.message.timestamp.before.max.ms, log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, min.insync.replicas"
 
 // A SettingOrigin says where a topic's setting comes from.
 type SettingOrigin int
