@@ -8,7 +8,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden sim campaign mutants bench bench-kafka bench-table
+.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden golden-java sim campaign mutants bench bench-kafka bench-table
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -50,6 +50,10 @@ fuzz: ## each fuzz target for FUZZTIME: every parser of bytes from a broker, a f
 
 golden: ## write the golden files anew
 	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'Script|Golden'
+
+golden-java: ## ask Java's own classes again for what the tests hold us to; needs a JDK, and Kafka as test-kafka fetches it
+	APOGRAPH_GOLDEN_JAVA=1 $(GO) test -count=1 -run TestParseAgainstJava ./internal/javaprops
+	APOGRAPH_GOLDEN_JAVA="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/apograph/kafka-*/libs | head -n 1)" $(GO) test -count=1 -run AgainstMirrorMaker ./internal/mm2
 
 sim: ## play SEEDS simulated histories, from the one of seed FIRST on, and list those that fail
 	@mkdir -p bin; APOGRAPH_SIM_SEEDS=$(SEEDS) APOGRAPH_SIM_FIRST=$(FIRST) $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' ./fuzz > bin/sim.log 2>&1; code=$$?; \

@@ -114,7 +114,7 @@ func (c *checker) codeOf(p mm2.Problem) string {
 var kindCodes = map[mm2.ProblemKind]string{
 	mm2.BadAlias: "AP0408", mm2.NoFlow: "AP0405", mm2.NoBootstrap: "AP0406",
 	mm2.OwnUnknownKey: "AP0209", mm2.OldKey: "AP0203", mm2.OldKeyShadowed: "AP0203", mm2.RemovedKey: "AP0203",
-	mm2.FlowBlank: "AP0404", mm2.FlowSelf: "AP0409", mm2.FlowNotEnabled: "AP0402", mm2.FlowEnabledBlank: "AP0103",
+	mm2.FlowBlank: "AP0404", mm2.FlowSelf: "AP0409", mm2.FlowNotEnabled: "AP0402", mm2.FlowEnabledBlank: "AP0103", mm2.EnabledForAll: "AP0413",
 	mm2.IgnoredKey: "AP0206", mm2.NotYetKey: "AP0210",
 	mm2.ProviderRefused: "AP0304", mm2.ProviderUnknown: "AP0304", mm2.ProviderFailed: "AP0304",
 	mm2.Conflict: "AP0328", mm2.IntervalTrap: "", // AP0321

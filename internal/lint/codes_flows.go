@@ -62,6 +62,11 @@ func flowCodes() []Code {
 			"Correct one of the addresses.",
 			"clusters = a, b\na.bootstrap.servers = a:9092\nb.bootstrap.servers = a:9092\na->b.enabled = true",
 			"clusters = a, b\na.bootstrap.servers = a:9092\nb.bootstrap.servers = b:9092\na->b.enabled = true"},
+		{"AP0413", Warning, "a switch without a flow",
+			"MirrorMaker 2 gives a bare enabled=true to every flow that has a worker: to all pairs of clusters, unless heartbeats are off. apograph does the same.",
+			"Write A->B.enabled=true for each flow that is meant.",
+			"enabled = true",
+			"a->b.enabled = true"},
 	}
 }
 

@@ -68,6 +68,7 @@ var nearMisses = map[string][]string{
 	"AP0410": {"a.consumer.fetch.min.bytes = 1", "bootstrap.servers = c:9092"},
 	"AP0411": {"b->a.enabled = true"},
 	"AP0412": {"a.consumer.bootstrap.servers = b:9092"},
+	"AP0413": {"enabled = false", "b->a.enabled = true"},
 	"AP0501": {"b->a.enabled = true", "sync.group.offsets.enabled = true", "b->a.enabled = true\nsync.group.offsets.enabled = true\na->b.sync.group.offsets.enabled = false"},
 	"AP0502": {"b->a.enabled = true", identity, "b->a.enabled = true\n" + identity + "a->b.topics = eu-.*\nb->a.topics = us-.*"},
 	"AP0503": {identity, "clusters = a, b, c\nbootstrap.servers = x:9092\na->c.enabled = true\nb->c.enabled = true\n" + identity + "a->c.topics = orders\nb->c.topics = (pay|ship).*"},
