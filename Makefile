@@ -18,9 +18,9 @@ build: ## build bin/apograph, one static binary
 demo: build ## the whole story on two clusters inside the process; it breaks a record, and finds it (exit 3)
 	@bin/apograph demo; code=$$?; test $$code -eq 3
 
-test: ## all tests that need nothing but Go, and 10,000 runs of each fuzz target
+test: ## all tests that need nothing but Go, and 1,000 runs of each fuzz target
 	$(GO) test -count=1 -timeout 20m ./...
-	$(MAKE) fuzz FUZZTIME=10000x
+	$(MAKE) fuzz FUZZTIME=1000x
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
@@ -37,12 +37,12 @@ check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	$(GO) vet ./... && $(GO) vet -tags kafka ./... && $(GO) vet -tags unproven ./replicate && $(GO) vet -tags unproven,decompressed ./replicate
 	$(STATICCHECK) ./... && $(STATICCHECK) -tags kafka ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 30m ./...
-	$(MAKE) fuzz FUZZTIME=10000x
+	$(MAKE) fuzz FUZZTIME=3000x
 	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
 
 FUZZED = ./cmd/apograph ./fuzz ./internal/javaprops ./internal/mm2 ./ledger ./replicate ./verify
 
-# Counted (10000x), not timed, where a failure counts: until Go 1.27 a target whose time
+# Counted (1000x), not timed, where a failure counts: until Go 1.27 a target whose time
 # is up can fail with "context deadline exceeded", golang/go#75804.
 fuzz: ## each fuzz target for FUZZTIME: every parser of bytes from a broker, a file, a socket or a person
 	@set -e; for p in $(FUZZED); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
