@@ -48,10 +48,6 @@ func runFlows(ctx context.Context, inv *invocation, configs []replicate.Config) 
 	return answerFlows(ctx, inv, runs)
 }
 
-func flowName(config replicate.Config) string {
-	return config.Source.Alias + "->" + config.Target.Alias
-}
-
 // refusedTogether says why flows cannot run beside one another. An error that is
 // not theirs together, as that a cluster cannot be reached, is left to each.
 func refusedTogether(ctx context.Context, configs []replicate.Config) (refusals []string, err error) {
