@@ -89,8 +89,8 @@ func (f *Flow) missingACLs(source, target []mm2.ACL) (missing []mm2.ACL) {
 	}
 	for _, a := range source {
 		made, ok := f.rules.TargetACL(a)
-		if !ok || have[made] {
-			continue
+		if t := f.topics[a.Name]; !ok || have[made] || t != nil && t.stop != nil {
+			continue // of a topic that is refused nothing goes over
 		}
 		have[made] = true // ALL and READ become the same
 		missing = append(missing, made)

@@ -183,6 +183,37 @@ func TestCollisionWhileRunning(t *testing.T) {
 	proveAs(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, map[string]string{"a": "c"})
 }
 
+// TestNothingBecomesAnInternalTopic: records of a topic never go into one of Kafka's
+// own or of MirrorMaker 2's.
+func TestNothingBecomesAnInternalTopic(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "a", nil)
+	for _, name := range []string{"__consumer_offsets", "__x", "source.checkpoints.internal", "mm2-offset-syncs.target.internal"} {
+		config := configFor(t, pair, "a")
+		config.Policy = mustPolicy(t, copyOf(t, "a", name))
+		wantRefused(t, pair, config, "Kafka's own or MirrorMaker 2's")
+	}
+}
+
+// TestNoSettingsForWhatIsRefused: a topic that comes later and is not copied, since
+// the target's is somebody else's, does not get its settings onto that either.
+func TestNoSettingsForWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "a", nil)
+	mustTopic(t, pair.Target, "b", map[string]string{"retention.ms": "5000000"})
+	mustAppend(t, pair.Target.Bootstrap, on("b", 0, 0, 3)...)
+	config := livingConfig(t, pair, ".*")
+	config.Settings.Mode = replicate.SettingsOfAll
+	l := live(t, pair, config)
+	l.at("a", 0, 0)
+	mustTopic(t, pair.Source, "b", map[string]string{"retention.ms": "9000000"})
+	l.stopped("b", 0, replicate.StopTargetNotEmpty)
+	l.end()
+	wantSettings(t, pair.Target, "b", "retention.ms", "5000000")
+}
+
 // TestRouteOfATopicThatIsGone is free again, where nothing was ever copied.
 func TestRouteOfATopicThatIsGone(t *testing.T) {
 	t.Parallel()

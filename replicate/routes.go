@@ -112,6 +112,8 @@ func (f *Flow) refuseRoute(t *topic, booked, owner string) *stopped {
 		return &stopped{reason: StopUnavailable, detail: err.Error()}
 	}
 	switch {
+	case f.config.Policy.IsInternal(t.target):
+		return &stopped{reason: StopUnavailable, detail: "topics of that name are Kafka's own or MirrorMaker 2's"}
 	case booked != "" && booked != t.target:
 		return &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("its books are about the copy %s", booked)}
 	case owner != "" && owner != t.name:

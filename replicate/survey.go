@@ -243,7 +243,6 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 		return nil, err
 	}
 	f.checkSources()
-	f.doDuties(topics)
 	f.tellTraits(topics)
 	f.watchStopped()
 	f.watchTargets()
@@ -255,7 +254,11 @@ func (f *Flow) nextSurvey() ([]*candidate, error) {
 	if err := f.refuseStrangers(due, books); err != nil {
 		return nil, err
 	}
-	return f.admit(due, books)
+	candidates, err := f.admit(due, books)
+	if err == nil {
+		f.doDuties(topics) // not before it is known which must be left alone
+	}
+	return candidates, err
 }
 
 // admit makes what the target lacks of topics and opens pairs for their

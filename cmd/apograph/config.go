@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -105,6 +107,13 @@ func (c *configuration) read(inv *invocation) error {
 	if c.file, err = mm2.ParseConfig(file, mm2.ConfigOptions{}); err != nil {
 		return &configError{path: c.path, err: err}
 	}
+	owners := map[string]mm2.FlowConfig{}
+	for _, f := range c.file.Flows() {
+		if other, taken := owners[f.LedgerName()]; taken {
+			return usagef("%s: flows %s and %s would have one ledger, %s", c.path, other, f, f.LedgerName()).withHint("choose other aliases for the clusters")
+		}
+		owners[f.LedgerName()] = f
+	}
 	for _, p := range c.file.Problems() {
 		if p.At.File == overX && isNoKey(p.Kind) {
 			return &configError{path: c.path, err: &mm2.ConfigError{Problems: []mm2.Problem{p}}}
@@ -147,6 +156,9 @@ func (e *configError) Error() string {
 	}
 	var lines []string
 	for _, p := range bad.Problems {
+		if p.At.File == "" {
+			p.At.File = e.path
+		}
 		if p.At.IsZero() && p.Key != "" && !strings.Contains(p.Message, p.Key) {
 			p.Message = p.Key + ": " + p.Message
 		}
@@ -215,11 +227,28 @@ func (c *configuration) ledgers(inv *invocation) ([]string, error) {
 			return nil, usagef("--ledger names one ledger, and there are %d flows", len(c.flows)).
 				withHint("choose a flow with --flow, or name a directory: apograph.ledger.dir in %s, or with -X; the flows are %s", c.path, flowNamesText(c.flows))
 		}
-		return []string{path}, nil
+		return []string{path}, checkOwner(inv.Context.Context, path, c.flows[0])
+	}
+	if info, err := os.Stat(c.file.LedgerDir()); err != nil || !info.IsDir() {
+		return nil, usagef("apograph.ledger.dir: %s is no directory", quoteArg(c.file.LedgerDir())).withHint("make it, or name another in %s, or with -X", c.path)
 	}
 	var paths []string
 	for _, f := range c.flows {
-		paths = append(paths, filepath.Join(c.file.LedgerDir(), f.LedgerName()))
+		path := filepath.Join(c.file.LedgerDir(), f.LedgerName())
+		if err := checkOwner(inv.Context.Context, path, f); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
 	}
 	return paths, nil
+}
+
+// checkOwner refuses a ledger of another flow. One that cannot be asked is left to
+// the command, which says why.
+func checkOwner(ctx context.Context, path string, f mm2.FlowConfig) error {
+	info, err := readLedgerInfo(ctx, path)
+	if err != nil || info.Flow.Source.Alias == f.Source && info.Flow.Target.Alias == f.Target {
+		return nil
+	}
+	return usagef("ledger %s is of the flow %s, not of %s", path, info.Flow, f)
 }

@@ -194,6 +194,22 @@ func TestReplicateRunsAllFlowsOfAFile(t *testing.T) {
 	})
 }
 
+// TestOneLedgerForTwoFlows: aliases that put together give one name are refused.
+func TestOneLedgerForTwoFlows(t *testing.T) {
+	c := newConfigCase(t)
+	c.write("clusters = a, b-to-c, a-to-b, c", "bootstrap.servers = "+c.a.Server(), "a->b-to-c.enabled = true", "a-to-b->c.enabled = true", "apograph.ledger.dir = "+c.dir)
+	if _, stderr := c.run(2, "replicate", "--once"); !strings.Contains(stderr, "would have one ledger, a-to-b-to-c.ledger") {
+		t.Error(stderr)
+	}
+	if _, stderr := c.run(2, "replicate", "--flow", "a->b-to-c", "-X", "apograph.ledger.dir="+filepath.Join(c.dir, "none")); !strings.Contains(stderr, "would have one ledger") {
+		t.Error(stderr)
+	}
+	c.write("clusters = a, c", "bootstrap.servers = "+c.a.Server(), "a->c.enabled = true", "apograph.ledger.dir = "+filepath.Join(c.dir, "none"))
+	if _, stderr := c.run(2, "replicate", "--once"); !strings.Contains(stderr, "is no directory") {
+		t.Error(stderr)
+	}
+}
+
 // TestCommandsTakeFlowsOfAFile: each command finds the ledger and the clusters of
 // a flow, and those that are about one flow refuse to guess which.
 func TestCommandsTakeFlowsOfAFile(t *testing.T) {
@@ -279,6 +295,19 @@ func TestCommandsTakeFlowsOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.run(10, "status", "--flow", "a->b")
+		others, err := os.ReadFile(filepath.Join(c.dir, "b-to-a.ledger"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, filepath.Join(c.dir, "a-to-b.ledger"), others)
+		for _, args := range [][]string{{"status"}, {"translate", "orders:0:1"}, {"pause", "orders"}, {"verify", "--mode", "books"}, {"ledger", "check"}} {
+			if _, stderr := c.run(2, append(args, "--flow", "a->b")...); !strings.Contains(stderr, "of the flow") {
+				t.Errorf("%v with the ledger of another flow: %s", args, stderr)
+			}
+		}
+		if err := os.Remove(filepath.Join(c.dir, "a-to-b.ledger")); err != nil {
+			t.Fatal(err)
+		}
 		if stdout, _ := c.run(1, "status", "-o", "json"); !strings.Contains(stdout, `"failed":[{"ledger":`) {
 			t.Errorf("status: %s", stdout)
 		}

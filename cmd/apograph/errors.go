@@ -187,10 +187,11 @@ func hideSecrets(s string) string {
 // ssl.keystore.key, sasl.jaas.config,
 // sasl.oauthbearer.client.credentials.client.secret, ...) and of the options
 // inside a sasl.jaas.config. Settings of free form are hidden to the end of the
-// text.
+// text; what stands behind sasl.jaas.config and a colon may also be why it is
+// wrong.
 func secretPatterns() []*regexp.Regexp {
 	const (
-		free   = `(?:jaas\.config\s*[=:]|keystore\.key\s*[=:]|-----BEGIN [A-Z ]*PRIVATE KEY-----)`
+		free   = `(?:jaas\.config\s*=|jaas\.config\s*:\s*(?:\S*LoginModule|["'])|keystore\.key\s*[=:]|-----BEGIN [A-Z ]*PRIVATE KEY-----)`
 		name   = `(?:password|passwd|secret|token|credentials?)["']?`
 		quoted = `"(?:[^"\\]|\\.)*"?|'[^']*'?`
 		bare   = `[^\s"',;][^\s,;]*`

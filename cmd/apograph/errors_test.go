@@ -23,6 +23,8 @@ func TestHideSecrets(t *testing.T) {
 		{"letter case", "CLIENT_SECRET=p4ss", "CLIENT_SECRET=[hidden]"},
 		{"a login", "source.sasl.jaas.config=Module required user=u password=p4ss;", "source.sasl.jaas.config=[hidden]"},
 		{"a login on two lines", "sasl.jaas.config=M required \\\n p4ss", "sasl.jaas.config=[hidden]"},
+		{"a login in a map", "map[sasl.jaas.config:org.apache.PlainLoginModule required password=p4ss;]", "map[sasl.jaas.config:org.apache.PlainLoginModule[hidden]"},
+		{"what is wrong with a login", "sasl.jaas.config: does not end with a semicolon", "sasl.jaas.config: does not end with a semicolon"},
 		{"a key", "ssl.keystore.key=-----BEGIN PRIVATE KEY----- p4ss", "ssl.keystore.key=[hidden]"},
 		{"a key by itself", "read -----BEGIN RSA PRIVATE KEY-----\np4ss\n", "read -----BEGIN RSA PRIVATE KEY-----[hidden]"},
 		{"an address with a login", "dial https://u:p4ss@host/x", "dial https://u:[hidden]@host/x"},

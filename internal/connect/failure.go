@@ -61,6 +61,7 @@ func (a *access) hint(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
 		dial      *DialError
 		alert     tls.AlertError
 	)
@@ -69,6 +70,10 @@ func (a *access) hint(err error) string {
 		return "the broker refuses the login: wrong user or password, or no such user there; see " + a.named("sasl.jaas.config")
 	case errors.As(err, &host):
 		return "the broker's certificate is one of another host; its names are to include the address that is dialed (" + a.named("bootstrap.servers") + ", or the broker's advertised.listeners), or ssl.endpoint.identification.algorithm is to be empty"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the broker's certificate has expired, or is not valid yet by the clock of this machine"
+	case errors.As(err, &invalid):
+		return "the broker's certificate is not acceptable"
 	case errors.As(err, &authority) && a.tls != nil && a.tls.trust != nil:
 		return "the broker's certificate is signed by no authority of the trust store; see " + a.named(a.tls.trust.key)
 	case errors.As(err, &authority):
