@@ -113,6 +113,8 @@ func (c *checker) clientNotices(alias string, notices []connect.Notice, place fu
 			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)
 		case n.Level == connect.Warning && strings.HasPrefix(n.Text, "has no effect"):
 			c.single("AP0606", at, key, n.Key+" "+n.Text, "security.protocol = SASL_SSL, SSL or SASL_PLAINTEXT")
+		case n.Key == "ssl.endpoint.identification.algorithm" && n.Level == connect.Warning:
+			// AP0605 tells of it
 		case n.Level == connect.Warning:
 			c.single("AP0607", at, key, n.Text, n.Suggestion)
 		default:

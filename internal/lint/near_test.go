@@ -82,7 +82,7 @@ var nearMisses = map[string][]string{
 	"AP0604": {"a.security.protocol = SASL_PLAINTEXT\na.sasl.mechanism = SCRAM-SHA-256", "a.security.protocol = SASL_SSL\na.sasl.mechanism = PLAIN"},
 	"AP0605": {"a.security.protocol = SSL\na.ssl.endpoint.identification.algorithm = https", "a.ssl.endpoint.identification.algorithm ="},
 	"AP0606": {"a.security.protocol = SSL\na.ssl.truststore.location = x", "a.sasl.jaas.config ="},
-	"AP0607": {"a.consumer.client.dns.lookup = use_all_dns_ips"},
+	"AP0607": {"a.consumer.client.dns.lookup = use_all_dns_ips", "a.security.protocol = SSL\na.ssl.endpoint.identification.algorithm ="},
 }
 
 const identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
