@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/recordbatch"
@@ -330,7 +331,11 @@ func (c *cluster) operations(ctx context.Context, names []string) map[string][]k
 		return rights
 	}
 	for _, t := range response.Topics {
-		if t.Topic != nil && t.ErrorCode == 0 && t.AuthorizedOperations != math.MinInt32 {
+		switch {
+		case t.Topic == nil:
+		case t.ErrorCode == kerr.TopicAuthorizationFailed.Code:
+			rights[*t.Topic] = []kmsg.ACLOperation{} // to be told of a topic needs no more than any right
+		case t.ErrorCode == 0 && t.AuthorizedOperations != math.MinInt32:
 			rights[*t.Topic] = kadm.DecodeACLOperations(t.AuthorizedOperations)
 		}
 	}

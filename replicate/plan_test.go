@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
 	"apograph/replicate"
@@ -80,6 +83,20 @@ func TestPlan(t *testing.T) {
 	}
 	if again, err := replicate.MakePlan(t.Context(), config, book); err != nil || !reflect.DeepEqual(plan, again) {
 		t.Errorf("the plan changes by being made: %v", err)
+	}
+}
+
+// TestPlanWithoutAnyRight: a target topic about which nothing may be known is one
+// that nothing may be written to.
+func TestPlanWithoutAnyRight(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	mustTopic(t, pair.Target, "t", nil)
+	pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.Metadata, Topic: "t", Count: -1, Err: kerr.TopicAuthorizationFailed})
+	plan, err := replicate.MakePlan(t.Context(), configFor(t, pair, "t"), nil)
+	want := []string{"target topic t: WRITE", "target topic t: READ", "target topic t: DESCRIBE"}
+	if p := planTopic(t, plan, "t"); err != nil || !slices.Equal(p.MissingPermissions, want) {
+		t.Errorf("%v, %+v", err, p)
 	}
 }
 

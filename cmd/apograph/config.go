@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -228,9 +227,6 @@ func (c *configuration) ledgers(inv *invocation) ([]string, error) {
 				withHint("choose a flow with --flow, or name a directory: apograph.ledger.dir in %s, or with -X; the flows are %s", c.path, flowNamesText(c.flows))
 		}
 		return []string{path}, checkOwner(inv.Context.Context, path, c.flows[0])
-	}
-	if info, err := os.Stat(c.file.LedgerDir()); err != nil || !info.IsDir() {
-		return nil, usagef("apograph.ledger.dir: %s is no directory", quoteArg(c.file.LedgerDir())).withHint("make it, or name another in %s, or with -X", c.path)
 	}
 	var paths []string
 	for _, f := range c.flows {

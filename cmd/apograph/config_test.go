@@ -205,7 +205,7 @@ func TestOneLedgerForTwoFlows(t *testing.T) {
 		t.Error(stderr)
 	}
 	c.write("clusters = a, c", "bootstrap.servers = "+c.a.Server(), "a->c.enabled = true", "apograph.ledger.dir = "+filepath.Join(c.dir, "none"))
-	if _, stderr := c.run(2, "replicate", "--once"); !strings.Contains(stderr, "is no directory") {
+	if _, stderr := c.run(2, "replicate", "--once"); !strings.Contains(stderr, "the directory of ledgers, ") {
 		t.Error(stderr)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -213,6 +215,9 @@ func (inv *invocation) flowConfigs(c *configuration) ([]replicate.Config, error)
 	if err != nil {
 		return nil, err
 	}
+	if dir := filepath.Dir(paths[0]); !isDirectory(dir) { // all lie in one
+		return nil, usagef("the directory of ledgers, %s, does not exist", quoteArg(dir)).withHint("make it, or name another: apograph.ledger.dir in %s, or with -X", c.path)
+	}
 	var configs []replicate.Config
 	var errs []error
 	now := time.Now()
@@ -227,6 +232,11 @@ func (inv *invocation) flowConfigs(c *configuration) ([]replicate.Config, error)
 		return nil, err
 	}
 	return configs, nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // joinOnce joins errors, each text once: flows have clusters in common.

@@ -123,7 +123,7 @@ func planAnswer(p replicate.Plan) replicatePlan {
 		row := topicPlan{
 			Topic: t.Topic, TargetTopic: t.Target, In: t.In, Rule: t.Rule, Create: t.Create,
 			Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, Settings: map[string]string{},
-			MissingPermissions: slices.Concat([]string{}, t.MissingPermissions, t.LostACLs), ACLs: append([]string{}, t.ACLs...), Warnings: append([]string{}, t.Warnings...),
+			MissingPermissions: append(append([]string{}, t.MissingPermissions...), t.LostACLs...), ACLs: append([]string{}, t.ACLs...), Warnings: append([]string{}, t.Warnings...),
 			Records: t.Records,
 		}
 		maps.Copy(row.Settings, t.Settings)
