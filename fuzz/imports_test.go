@@ -14,7 +14,7 @@ import (
 var imports = map[string][]string{
 	"apograph/cmd/apograph": {
 		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
-		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2", "apograph/internal/pace",
+		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2", "apograph/internal/pace", "apograph/internal/spelling",
 	},
 	"apograph/replicate": {
 		"apograph/internal/pace",
@@ -28,8 +28,8 @@ var imports = map[string][]string{
 	"apograph/internal/lint":       {"apograph/internal/connect", "apograph/internal/javaprops", "apograph/internal/mm2"},
 	"apograph/ledger":              {"apograph/internal/canon"},
 	"apograph/internal/groups":     {"apograph/internal/connect"},
-	"apograph/internal/mm2":        {"apograph/internal/javaprops"},
-	"apograph/internal/connect":    {"apograph/internal/javaprops"},
+	"apograph/internal/mm2":        {"apograph/internal/javaprops", "apograph/internal/spelling"},
+	"apograph/internal/connect":    {"apograph/internal/javaprops", "apograph/internal/spelling"},
 	"apograph/internal/kafkatest":  {"apograph/ledger"},
 }
 

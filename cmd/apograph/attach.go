@@ -87,16 +87,8 @@ func attachConfig(inv *invocation) (config replicate.Config, err error) {
 		}
 		return configs[0], checkStores(configs)
 	}
-	config = replicate.Config{AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
-	if config.Source, config.Target, err = bothClusters(inv); err != nil {
+	if config, err = adHocScope(inv, "name the topics of the flow whose ledger is gone"); err != nil {
 		return config, err
-	}
-	if config.LedgerPath, err = ledgerPath(inv); err != nil {
-		return config, err
-	}
-	config.Topics, config.TopicsExclude = inv.StringSlice("topics"), inv.StringSlice("topics-exclude")
-	if len(config.Topics) == 0 {
-		return config, usagef("--topics is needed").withHint("name the topics of the flow whose ledger is gone")
 	}
 	settings, err := inv.settings(policySettings())
 	if err != nil {

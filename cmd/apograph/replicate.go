@@ -164,8 +164,9 @@ func checkStores(configs []replicate.Config) error {
 	return joinOnce(errs)
 }
 
-// adHocConfig returns the flow that flags alone describe.
-func adHocConfig(inv *invocation) (config replicate.Config, err error) {
+// adHocScope returns what flags alone say of a flow's clusters, ledger and topics.
+// The hint is for who names no topics.
+func adHocScope(inv *invocation, hint string) (config replicate.Config, err error) {
 	config = replicate.Config{AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
 	if config.Source, config.Target, err = bothClusters(inv); err != nil {
 		return config, err
@@ -175,7 +176,15 @@ func adHocConfig(inv *invocation) (config replicate.Config, err error) {
 	}
 	config.Topics, config.TopicsExclude = inv.StringSlice("topics"), inv.StringSlice("topics-exclude")
 	if len(config.Topics) == 0 {
-		return config, usagef("--topics is needed").withHint("--topics '.*' copies every topic")
+		return config, usagef("--topics is needed").withHint("%s", hint)
+	}
+	return config, nil
+}
+
+// adHocConfig returns the flow that flags alone describe.
+func adHocConfig(inv *invocation) (config replicate.Config, err error) {
+	if config, err = adHocScope(inv, "--topics '.*' copies every topic"); err != nil {
+		return config, err
 	}
 	if config.Start, err = replicate.ParseStartPoint(inv.String("start")); err != nil {
 		return config, usagef("--%v", err)

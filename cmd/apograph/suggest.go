@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"apograph/internal/spelling"
 )
 
 // nearest returns the candidate that name is most likely a misspelling of: the
@@ -12,41 +14,13 @@ import (
 func nearest(name string, candidates []string) (string, bool) {
 	best, bestDistance := "", 0
 	for _, candidate := range slices.Sorted(slices.Values(candidates)) {
-		d := editDistance(strings.ToLower(name), candidate)
+		d := spelling.Distance([]rune(strings.ToLower(name)), []rune(candidate))
 		if best == "" || d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}
 	limit := max(1, (len([]rune(best))+1)/3)
 	return best, best != "" && bestDistance <= limit
-}
-
-// editDistance returns how many insertions, deletions, substitutions and swaps
-// of neighbours turn a into b, no letter being edited twice (optimal string
-// alignment).
-func editDistance(a, b string) int {
-	from, to := []rune(a), []rune(b)
-	d := make([][]int, len(from)+1)
-	for i := range d {
-		d[i] = make([]int, len(to)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(from); i++ {
-		for j := 1; j <= len(to); j++ {
-			substitution := d[i-1][j-1]
-			if from[i-1] != to[j-1] {
-				substitution++
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, substitution)
-			if i > 1 && j > 1 && from[i-1] == to[j-2] && from[i-2] == to[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(from)][len(to)]
 }
 
 // keys returns the keys of m in alphabetical order.

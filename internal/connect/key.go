@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"apograph/internal/spelling"
 )
 
 // A Type is one of Kafka's types of a property (ConfigDef.Type).
@@ -77,35 +79,11 @@ func Lookup(name string) (Key, bool) {
 func Nearest(name string) string {
 	best, distance := "", max(2, len(name)/4)+1
 	for _, k := range keys {
-		if d := editDistance(strings.ToLower(name), k.Name); d < distance {
+		if d := spelling.Distance([]byte(strings.ToLower(name)), []byte(k.Name)); d < distance {
 			best, distance = k.Name, d
 		}
 	}
 	return best
-}
-
-// editDistance counts the characters to insert, delete, replace or swap with their neighbour
-// to make b of a (optimal string alignment).
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			replaced := last[j-1]
-			if a[i-1] != b[j-1] {
-				replaced++
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, replaced)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
 
 // Check returns what is wrong with a value of the key's type, as ConfigDef.parseType

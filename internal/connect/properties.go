@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"apograph/internal/spelling"
 )
 
 // FromProperties makes a cluster of the client properties of a Java client:
@@ -105,7 +107,7 @@ func (p *properties) problem(key, text string) {
 func (p *properties) noneOf(key string, values ...string) {
 	near, distance := "", 4
 	for _, value := range values {
-		if d := editDistance(strings.ToUpper(p.text(key)), strings.ToUpper(value)); d < distance {
+		if d := spelling.Distance([]byte(strings.ToUpper(p.text(key))), []byte(strings.ToUpper(value))); d < distance {
 			near, distance = value, d
 		}
 	}

@@ -3,6 +3,8 @@ package mm2
 import (
 	"slices"
 	"strings"
+
+	"apograph/internal/spelling"
 )
 
 // Connectors says which of MirrorMaker 2's parts define a key.
@@ -184,7 +186,7 @@ func Nearest(name string, names []string) string {
 		if max(len(name)-len(n), len(n)-len(name)) >= distance {
 			continue // as many letters are put in or taken out at least
 		}
-		if d := editDistance(name, n); d < distance {
+		if d := spelling.Distance([]byte(name), []byte(n)); d < distance {
 			best, distance = n, d
 		}
 	}
@@ -208,28 +210,4 @@ func sameWords(a, b string) bool {
 		return words
 	}
 	return len(a) == len(b) && slices.Equal(split(a), split(b))
-}
-
-// editDistance returns how many letters one puts in, takes out, replaces or swaps
-// with the next to make b of a.
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
