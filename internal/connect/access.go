@@ -31,8 +31,9 @@ type access struct {
 
 // access reads what it can and leaves problems in p.
 func (p *properties) access() *access {
+	protocol, ok := p.protocol()
 	a := &access{
-		protocol:    p.protocol(),
+		protocol:    protocol,
 		dialTimeout: p.millis("socket.connection.setup.timeout.ms", 10*time.Second, 100*time.Millisecond, 2*time.Minute),
 		options:     p.clientOptions(),
 		where:       map[string]string{},
@@ -42,12 +43,12 @@ func (p *properties) access() *access {
 	}
 	if a.protocol == ssl || a.protocol == saslSSL {
 		a.tls = p.tls()
-	} else {
+	} else if ok {
 		p.idleSettings(a.protocol, "ssl.truststore.location", "ssl.truststore.certificates", "ssl.keystore.location", "ssl.keystore.key")
 	}
 	if a.protocol == saslPlaintext || a.protocol == saslSSL {
 		a.login = p.login()
-	} else {
+	} else if ok {
 		p.idleSettings(a.protocol, "sasl.jaas.config", "sasl.mechanism")
 	}
 	return a
@@ -58,21 +59,23 @@ func (p *properties) access() *access {
 func (p *properties) idleSettings(protocol string, keys ...string) {
 	for _, key := range keys {
 		if p.set(key) {
-			p.notice(key, Warning, "has no effect with security.protocol="+protocol)
+			p.notice(Idle, key, Warning, "has no effect with security.protocol="+protocol)
 		}
 	}
 }
 
-func (p *properties) protocol() string {
-	name := strings.ToUpper(p.text("security.protocol"))
+// protocol returns what security.protocol says; not ok if it is none, of which
+// nothing follows for other settings.
+func (p *properties) protocol() (name string, ok bool) {
+	name = strings.ToUpper(p.text("security.protocol"))
 	switch name {
 	case "":
-		return plaintext
+		return plaintext, true
 	case plaintext, ssl, saslPlaintext, saslSSL:
-		return name
+		return name, true
 	}
 	p.noneOf("security.protocol", plaintext, ssl, saslPlaintext, saslSSL)
-	return plaintext
+	return plaintext, false
 }
 
 // A dialer connects to a broker.

@@ -55,6 +55,10 @@ func Permanent(err error) bool {
 	return errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) || errors.Is(err, kerr.IllegalSaslState)
 }
 
+// Hint names the likely cause of an error of the cluster's clients, and the settings
+// to look at; empty if it is not known.
+func (c Cluster) Hint(err error) string { return c.way().hint(err) }
+
 // hint names the likely cause of an error, and the settings to look at; empty if
 // it is not known. Its text goes behind the error's.
 func (a *access) hint(err error) string {

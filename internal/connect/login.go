@@ -139,6 +139,6 @@ func (p *properties) unknownOptions(m loginModule, known ...string) {
 		}
 	}
 	if n > 0 {
-		p.notice("sasl.jaas.config", Warning, fmt.Sprintf("%d of its options have no effect; known are %s", n, strings.Join(known, ", ")))
+		p.notice(Otherwise, "sasl.jaas.config", Warning, fmt.Sprintf("%d of its options have no effect; known are %s", n, strings.Join(known, ", ")))
 	}
 }

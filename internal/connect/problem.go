@@ -15,12 +15,24 @@ const (
 	Warning
 )
 
+// A NoticeKind says what a notice is about.
+type NoticeKind uint8
+
+// The kinds of notices.
+const (
+	Unneeded  NoticeKind = iota // the key has no effect here, for the reason that the text gives
+	Unknown                     // no client of Kafka knows the key; Java's clients only warn of it
+	Idle                        // security.protocol leaves the key without effect
+	Unchecked                   // the host names of brokers are not checked
+	Otherwise                   // the value is not taken as a Java client takes it
+)
+
 // A Notice is something that a person should know about a setting that was
 // accepted. It never holds the value of a secret key.
 type Notice struct {
 	Key, Where string
+	Kind       NoticeKind
 	Level      Level
-	Unknown    bool   // Kafka's clients do not know the key either, and only warn of it
 	Suggestion string // the key that was probably meant; empty if none is near
 	Text       string // one line
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"apograph/internal/javaprops"
 	"apograph/internal/spelling"
 )
 
@@ -52,7 +53,7 @@ func (p *properties) judge(s Setting) {
 	case key.Treatment == Refused && strings.TrimSpace(s.Value) != "":
 		p.problem(s.Key, "not supported: "+key.Reason)
 	default:
-		if err := key.Check(s.Value); err != nil && !Secret(s.Key) {
+		if err := key.Check(s.Value); err != nil && !javaprops.Secret(s.Key) {
 			p.problem(s.Key, err.Error())
 		} else if key.Treatment == Ignored && !isAsHere(s) {
 			p.ignored(key)
@@ -62,10 +63,10 @@ func (p *properties) judge(s Setting) {
 
 func (p *properties) ignored(key Key) {
 	if key.Name == "isolation.level" { // its author wants records of transactions that were aborted
-		p.notice(key.Name, Warning, "is not obeyed: "+key.Reason)
+		p.notice(Otherwise, key.Name, Warning, "is not obeyed: "+key.Reason)
 		return
 	}
-	p.notice(key.Name, Info, "has no effect: "+key.Reason)
+	p.notice(Unneeded, key.Name, Info, "has no effect: "+key.Reason)
 }
 
 // isAsHere reports whether a setting that is ignored asks for what is done anyway.
@@ -91,11 +92,11 @@ func (p *properties) unknown(s Setting) {
 	if near != "" {
 		text += "; did you mean " + near + "?"
 	}
-	p.notices = append(p.notices, Notice{Key: s.Key, Where: s.Where, Level: Warning, Unknown: true, Suggestion: near, Text: text})
+	p.notices = append(p.notices, Notice{Key: s.Key, Where: s.Where, Kind: Unknown, Level: Warning, Suggestion: near, Text: text})
 }
 
-func (p *properties) notice(key string, level Level, text string) {
-	p.notices = append(p.notices, Notice{Key: key, Where: p.values[key].Where, Level: level, Text: text})
+func (p *properties) notice(kind NoticeKind, key string, level Level, text string) {
+	p.notices = append(p.notices, Notice{Key: key, Where: p.values[key].Where, Kind: kind, Level: level, Text: text})
 }
 
 func (p *properties) problem(key, text string) {
@@ -171,7 +172,7 @@ func (p *properties) millis(key string, def, least, most time.Duration) time.Dur
 	asked := time.Duration(min(n, int64(most/time.Millisecond)+1)) * time.Millisecond
 	used := min(max(asked, least), most)
 	if used != asked && n >= 0 {
-		p.notice(key, Info, fmt.Sprintf("%d ms is used: it may be %d to %d", used.Milliseconds(), least.Milliseconds(), most.Milliseconds()))
+		p.notice(Otherwise, key, Info, fmt.Sprintf("%d ms is used: it may be %d to %d", used.Milliseconds(), least.Milliseconds(), most.Milliseconds()))
 	}
 	return used
 }
@@ -196,7 +197,7 @@ func (p *properties) clientOptions() []kgo.Opt {
 		options = append(options, kgo.MetadataMaxAge(age), kgo.MetadataMinAge(min(age, 5*time.Second)))
 	}
 	if p.text("client.dns.lookup") == "resolve_canonical_bootstrap_servers_only" {
-		p.notice("client.dns.lookup", Warning, "names are dialed as they are written, with all their addresses tried: canonical names are only needed for Kerberos")
+		p.notice(Otherwise, "client.dns.lookup", Warning, "names are dialed as they are written, with all their addresses tried: canonical names are only needed for Kerberos")
 	}
 	return options
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"apograph/internal/javaprops"
 )
 
 // problems makes a cluster that must be refused, and returns why.
@@ -89,31 +91,32 @@ func TestRefusedSettings(t *testing.T) {
 func TestNotices(t *testing.T) {
 	const b = "bootstrap.servers=a:1, SSL://b:2 ,[::1]:3"
 	for _, test := range []struct {
-		line    string
-		want    string // of the only notice; empty: none
-		level   Level
-		unknown bool
+		line  string
+		want  string // of the only notice; empty: none
+		level Level
+		kind  NoticeKind
 	}{
-		{"client.id=x", "", Info, false},
-		{"auto.offset.reset=earliest", "", Info, false},
-		{"config.providers=file", "", Info, false},
-		{"config.providers.file.class=x", "", Info, false},
-		{"acks=1", "has no effect: records are always written with acks=all", Info, false},
-		{"acks=all", "", Info, false},
-		{"enable.idempotence=TRUE", "", Info, false},
-		{"isolation.level=read_committed", "", Info, false},
-		{"isolation.level=read_uncommitted", "always read_committed", Warning, false},
-		{"compression.type=lz4", "codec", Info, false},
-		{"interceptor.classes=", "", Info, false},
-		{"sasl.mechansim=PLAIN", "did you mean sasl.mechanism?", Warning, true},
-		{"my.own.key=1", "no client of Kafka knows this key", Warning, true},
-		{"request.timeout.ms=1", "100 ms is used", Info, false},
-		{"request.timeout.ms= 20000 ", "", Info, false},
-		{"client.dns.lookup=resolve_canonical_bootstrap_servers_only", "Kerberos", Warning, false},
-		{"connections.max.idle.ms=-1", "", Info, false},
-		{"sasl.mechanism=PLAIN", "has no effect with security.protocol=PLAINTEXT", Warning, false},
-		{"ssl.truststore.location=x", "has no effect with security.protocol=PLAINTEXT", Warning, false},
-		{"metadata.max.age.ms=99999999999", "3600000 ms is used", Info, false},
+		{"client.id=x", "", Info, Unneeded},
+		{"auto.offset.reset=earliest", "", Info, Unneeded},
+		{"config.providers=file", "", Info, Unneeded},
+		{"config.providers.file.class=x", "", Info, Unneeded},
+		{"acks=1", "has no effect: records are always written with acks=all", Info, Unneeded},
+		{"acks=all", "", Info, Unneeded},
+		{"enable.idempotence=TRUE", "", Info, Unneeded},
+		{"isolation.level=read_committed", "", Info, Unneeded},
+		{"isolation.level=read_uncommitted", "always read_committed", Warning, Otherwise},
+		{"compression.type=lz4", "codec", Info, Unneeded},
+		{"interceptor.classes=", "", Info, Unneeded},
+		{"sasl.mechansim=PLAIN", "did you mean sasl.mechanism?", Warning, Unknown},
+		{"my.own.key=1", "no client of Kafka knows this key", Warning, Unknown},
+		{"request.timeout.ms=1", "100 ms is used", Info, Otherwise},
+		{"request.timeout.ms= 20000 ", "", Info, Unneeded},
+		{"client.dns.lookup=resolve_canonical_bootstrap_servers_only", "Kerberos", Warning, Otherwise},
+		{"connections.max.idle.ms=-1", "", Info, Unneeded},
+		{"sasl.mechanism=PLAIN", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
+		{"ssl.truststore.location=x", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
+		{"ssl.endpoint.identification.algorithm=", "", Info, Unneeded},
+		{"metadata.max.age.ms=99999999999", "3600000 ms is used", Info, Otherwise},
 	} {
 		c, notices, err := FromProperties("a", settings(b, test.line))
 		if err != nil || fmt.Sprint(c.Bootstrap) != "[a:1 b:2 [::1]:3]" {
@@ -128,7 +131,7 @@ func TestNotices(t *testing.T) {
 		if len(notices) == 0 && test.want == "" {
 			continue
 		}
-		if len(notices) != 1 || test.want == "" || !strings.Contains(notices[0].Text, test.want) || notices[0].Level != test.level || notices[0].Unknown != test.unknown ||
+		if len(notices) != 1 || test.want == "" || !strings.Contains(notices[0].Text, test.want) || notices[0].Level != test.level || notices[0].Kind != test.kind ||
 			notices[0].Where != "client.properties:2" {
 			t.Errorf("%s: %+v", test.line, notices)
 		}
@@ -218,7 +221,7 @@ func FuzzSecrets(f *testing.F) {
 			return
 		}
 		key, value, _ := strings.Cut(line, "=")
-		if Secret(key) {
+		if javaprops.Secret(key) {
 			value += canary
 		}
 		out := printed(append(settings(secretLines(canary)...), Setting{Key: key, Value: value, Where: "x:1"}))
@@ -231,16 +234,11 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// TestSecret: which keys are hidden, with whatever prefix.
-func TestSecret(t *testing.T) {
-	for key, want := range map[string]bool{
-		"sasl.jaas.config": true, "source.consumer.sasl.jaas.config": true, "a->b.ssl.key.password": true, "ssl.keystore.key": true,
-		"ssl.keystore.certificate.chain": true, "config.providers.vault.param.token": true, "my.Secret": true,
-		"sasl.oauthbearer.token.endpoint.url": false, "target.sasl.oauthbearer.token.endpoint.url": false, "bootstrap.servers": false,
-		"sasl.oauthbearer.client.credentials.client.id": false, "sasl.oauthbearer.client.credentials.client.secret": true, "ssl.keystore.location": false, "topics": false,
-	} {
-		if Secret(key) != want {
-			t.Errorf("%s: %v", key, !want)
+// TestSecretsOfClients: what Kafka declares as a password is never shown.
+func TestSecretsOfClients(t *testing.T) {
+	for key := range Keys() {
+		if key.Type == Password && !javaprops.Secret("a.consumer."+key.Name) {
+			t.Errorf("%s is shown", key.Name)
 		}
 	}
 }

@@ -2,7 +2,8 @@ package connect
 
 import (
 	"fmt"
-	"strings"
+
+	"apograph/internal/javaprops"
 )
 
 // A Setting is one client property, as a file or a command line gave it. Its
@@ -14,9 +15,9 @@ type Setting struct {
 	Where string // file:line, or what else names its place to a person; never holds the value
 }
 
-// Shown returns the value, or "[hidden]" if [Secret] says so of the key.
+// Shown returns the value, or "[hidden]" if [javaprops.Secret] says so of the key.
 func (s Setting) Shown() string {
-	if Secret(s.Key) {
+	if javaprops.Secret(s.Key) {
 		return "[hidden]"
 	}
 	return s.Value
@@ -34,47 +35,6 @@ func (s Setting) text() string {
 		text += " (" + s.Where + ")"
 	}
 	return text
-}
-
-// secretWords are what names of keys that hold secrets have in common. Not only
-// client properties are asked about: config providers and plugins have keys of
-// their own.
-var secretWords = []string{
-	"password", "passphrase", "secret", "token", "credential", "jaas", "private.key", "keystore.key", "apikey", "api.key", "basic.auth",
-}
-
-// notSecret are keys with such a word whose value is none.
-var notSecret = []string{
-	"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.credentials.client.id", "delegation.token.expiry.time.ms",
-}
-
-// Secret reports whether the value of a key must not be shown: those that Kafka
-// declares as passwords (ConfigDef.Type.PASSWORD), with any prefix, and all whose
-// name says so.
-func Secret(key string) bool {
-	key = strings.ToLower(key)
-	for _, name := range notSecret {
-		if hasName(key, name) {
-			return false
-		}
-	}
-	for _, k := range keys {
-		if k.Type == Password && hasName(key, k.Name) {
-			return true
-		}
-	}
-	for _, word := range secretWords {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasName reports whether key is name, bare or behind a prefix.
-func hasName(key, name string) bool {
-	prefix, ok := strings.CutSuffix(key, name)
-	return ok && (prefix == "" || strings.HasSuffix(prefix, "."))
 }
 
 // A secret is a text that no way of printing a value can reach.

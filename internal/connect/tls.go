@@ -25,7 +25,7 @@ func (p *properties) tls() *tlsSettings {
 	case !given || strings.EqualFold(strings.TrimSpace(algorithm.Value), "https"):
 		t.checkHost = true
 	case strings.TrimSpace(algorithm.Value) == "":
-		p.notice("ssl.endpoint.identification.algorithm", Warning, "is empty: the name in the broker's certificate is not checked; that an authority of the trust store has signed it still is")
+		p.notice(Unchecked, "ssl.endpoint.identification.algorithm", Warning, "is empty: the name in the broker's certificate is not checked; that an authority of the trust store has signed it still is")
 	default:
 		p.problem("ssl.endpoint.identification.algorithm", "is neither https nor empty")
 	}
@@ -142,7 +142,7 @@ func (p *properties) versions() (lowest, highest uint16) {
 	for _, name := range p.list("ssl.enabled.protocols") {
 		version := versionOf(name)
 		if version == 0 {
-			p.notice("ssl.enabled.protocols", Warning, fmt.Sprintf("%s is not supported, and left out", name))
+			p.notice(Otherwise, "ssl.enabled.protocols", Warning, fmt.Sprintf("%s is not supported, and left out", name))
 			continue
 		}
 		if lowest == 0 || version < lowest {
@@ -181,7 +181,7 @@ func (p *properties) cipherSuites(t *tlsSettings) {
 		suite, ok := suiteOf(name)
 		switch {
 		case !ok:
-			p.notice(key, Warning, fmt.Sprintf("%s is not supported, and left out", name))
+			p.notice(Otherwise, key, Warning, fmt.Sprintf("%s is not supported, and left out", name))
 		case slices.Contains(suite.SupportedVersions, tls.VersionTLS13):
 			modern++
 		default:
@@ -197,7 +197,7 @@ func (p *properties) cipherSuites(t *tlsSettings) {
 		t.min = max(t.min, tls.VersionTLS13)
 	}
 	if modern > 0 && modern < 3 && t.max >= tls.VersionTLS13 {
-		p.notice(key, Info, "of TLS 1.3 all three suites are offered: they cannot be chosen among")
+		p.notice(Otherwise, key, Info, "of TLS 1.3 all three suites are offered: they cannot be chosen among")
 	}
 	if t.min > t.max && t.max != 0 {
 		p.problem(key, "names no cipher suite of the versions that ssl.enabled.protocols and ssl.protocol allow")

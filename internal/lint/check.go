@@ -21,6 +21,20 @@ type checker struct {
 	aliases  []string
 	running  []mm2.FlowConfig
 	findings []Finding
+
+	hidden   hidden                      // what config providers gave
+	ruled    map[mm2.Pair]mm2.TopicRules // what was found out of flows
+	branched map[mm2.Pair][]branch
+	automata map[string]*automaton
+	searched map[string]searched // and of names
+	looks    int                 // what searches for names may still cost
+}
+
+func newChecker(file *javaprops.File, data []byte) *checker {
+	return &checker{
+		file: file, lines: physicalLines(data), levels: levels(), keys: newKeyTable(),
+		ruled: map[mm2.Pair]mm2.TopicRules{}, branched: map[mm2.Pair][]branch{}, automata: map[string]*automaton{}, searched: map[string]searched{}, looks: maxLooks,
+	}
 }
 
 // add adds a finding with the level of its code.
@@ -29,9 +43,17 @@ func (c *checker) add(code string, at javaprops.Position, key, message, suggesti
 	if !ok {
 		panic("lint: code " + code + " is not in the table")
 	}
-	c.findings = append(c.findings, Finding{
+	c.findings = append(c.findings, c.hidden.in(Finding{
 		File: c.file.Name, Line: at.Line, Column: at.Column, Level: level, Code: code,
 		Key: key, Message: message, Suggestion: suggestion,
+	}))
+}
+
+// told reports whether there is a finding about a key already that has one of the
+// codes, or of the groups of codes that begin so.
+func (c *checker) told(key string, codes ...string) bool {
+	return slices.ContainsFunc(c.findings, func(f Finding) bool {
+		return f.Key == key && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(f.Code, code) })
 	})
 }
 
@@ -64,7 +86,7 @@ func (c *checker) secret(e *javaprops.Entry) bool {
 	key := takeApart(e.Key, c.aliases).key
 	_, name := clientRole(key)
 	known := c.keys.ofMirrorMaker(key) || c.keys.ofClient(name) || isPatternKey(key)
-	return !known || isSecret(e.Key) || strings.Contains(e.Value, "${")
+	return !known || javaprops.Secret(e.Key) || strings.Contains(e.Value, "${")
 }
 
 // brief returns a value as a message repeats it: quoted, and cut where it is

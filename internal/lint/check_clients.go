@@ -73,6 +73,9 @@ func (c *checker) clientOf(alias string, byKey map[string]clientSetting) {
 				continue // a flow without addresses has a code of its own; clients may be given theirs apart
 			}
 			at, key := place(p.Key)
+			if c.told(key, "AP0222") {
+				continue
+			}
 			c.single("AP0601", at, key, fmt.Sprintf("%s: %s", p.Key, p.Text), p.Suggestion)
 		}
 	}
@@ -109,14 +112,18 @@ func (c *checker) clientNotices(alias string, notices []connect.Notice, place fu
 	for _, n := range notices {
 		at, key := place(n.Key)
 		switch {
-		case n.Unknown:
-			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)
-		case n.Level == connect.Warning && strings.HasPrefix(n.Text, "has no effect"):
-			c.single("AP0606", at, key, n.Key+" "+n.Text, "security.protocol = SASL_SSL, SSL or SASL_PLAINTEXT")
-		case n.Key == "ssl.endpoint.identification.algorithm" && n.Level == connect.Warning:
+		case n.Kind == connect.Unchecked:
 			// AP0605 tells of it
-		case n.Level == connect.Warning:
+		case c.told(key, "AP02", "AP0601"):
+			// it has no effect, or is refused
+		case n.Kind == connect.Unknown:
+			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)
+		case n.Kind == connect.Idle:
+			c.single("AP0606", at, key, n.Key+" "+n.Text, "security.protocol = SASL_SSL, SSL or SASL_PLAINTEXT")
+		case n.Kind == connect.Otherwise && n.Level == connect.Warning:
 			c.single("AP0607", at, key, n.Text, n.Suggestion)
+		case n.Kind == connect.Otherwise:
+			c.single("AP0608", at, key, n.Key+": "+n.Text, "")
 		default:
 			if names == nil {
 				first = n

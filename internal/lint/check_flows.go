@@ -9,23 +9,26 @@ import (
 	"apograph/internal/mm2"
 )
 
-// flows reports what is odd about aliases and flows, beside what keeps them from
-// running.
-func (c *checker) flows() {
+// arrows reports keys that are meant as those of flows, and are none.
+func (c *checker) arrows() {
 	for i := range c.file.Entries {
 		c.otherArrow(&c.file.Entries[i])
 	}
+}
+
+// flows reports what is odd about aliases and flows, beside what keeps them from
+// running.
+func (c *checker) flows() {
 	if c.place("clusters").IsZero() {
 		return
 	}
-	addresses := map[string]string{} // sorted -> alias
+	c.sameAddresses()
 	for _, alias := range c.aliases {
 		used := slices.ContainsFunc(c.running, func(f mm2.FlowConfig) bool { return f.Source == alias || f.Target == alias })
 		if !used && len(c.running) > 0 {
 			c.add("AP0411", c.aliasAt(alias), "clusters", fmt.Sprintf("no enabled flow uses the cluster %s", alias), "")
 		}
 		c.separatorIn(alias)
-		c.sameAddresses(alias, addresses)
 	}
 }
 
@@ -56,23 +59,32 @@ func (c *checker) otherArrow(e *javaprops.Entry) {
 			continue
 		}
 		if target, key, ok := cutAlias(rest, c.aliases); ok {
-			c.add("AP0404", e.At, e.Key, "this is no flow: between the aliases stands ->", source+"->"+target+"."+key)
+			c.noFlow(e, source, target, key)
 			return
 		}
 	}
 	// Of A=>B.enabled Java makes the key A: it ends at the first =.
 	if value, ok := strings.CutPrefix(e.Value, ">"); ok && slices.Contains(c.aliases, e.Key) {
-		if _, _, ok := cutAlias(strings.TrimSpace(value), c.aliases); ok {
-			c.add("AP0404", e.At, e.Key, "this is no flow: between the aliases stands ->", e.Key+"->"+strings.TrimSpace(value))
+		if target, key, ok := cutAlias(strings.TrimSpace(value), c.aliases); ok {
+			c.noFlow(e, e.Key, target, key)
 		}
 	}
+}
+
+// noFlow reports an entry that was meant as that of a flow.
+func (c *checker) noFlow(e *javaprops.Entry, source, target, key string) {
+	if source == target {
+		c.add("AP0409", e.At, e.Key, source+" cannot be copied to itself", "")
+		return
+	}
+	c.add("AP0404", e.At, e.Key, "this is no flow: between the aliases stands ->", source+"->"+target+"."+key)
 }
 
 // separatorIn reports an alias that holds the separator of one of its flows.
 func (c *checker) separatorIn(alias string) {
 	for _, f := range c.running {
 		policy, err := f.Policy()
-		if err != nil || f.Source != alias && f.Target != alias || !strings.Contains(alias, policy.Separator()) {
+		if err != nil || strings.ContainsAny(alias, "/\x00") || f.Source != alias && f.Target != alias || !strings.Contains(alias, policy.Separator()) {
 			continue
 		}
 		c.add("AP0408", c.aliasAt(alias), "clusters", fmt.Sprintf("the alias %s holds the separator %s: where topics came from cannot be told", alias, brief(policy.Separator())), "choose an alias without it")
@@ -80,18 +92,27 @@ func (c *checker) separatorIn(alias string) {
 	}
 }
 
-// sameAddresses reports two aliases that are reached at the same place.
-func (c *checker) sameAddresses(alias string, seen map[string]string) {
-	for _, s := range c.config.Entries() {
-		if s.Key != alias+".bootstrap.servers" {
-			continue
-		}
+// sameAddresses reports aliases of flows that are reached at the same place.
+func (c *checker) sameAddresses() {
+	first := map[string]string{} // aliases, by addresses
+	known := map[string]bool{}
+	look := func(alias string, s mm2.Setting) {
 		addresses := s.List()
 		slices.Sort(addresses)
 		set := strings.ToLower(strings.Join(addresses, ","))
-		if other, ok := seen[set]; ok && set != "" {
-			c.add("AP0412", s.ValueAt(0), s.Key, fmt.Sprintf("%s and %s have the same addresses", other, alias), "correct one of them")
+		other, seen := first[set]
+		switch {
+		case known[alias] || set == "":
+		case seen:
+			c.once("AP0412", s, mm2.FlowConfig{}, fmt.Sprintf("%s and %s have the same addresses", other, alias), "correct one of them")
+		default:
+			first[set] = alias
 		}
-		seen[set] = alias
+		known[alias] = true
+	}
+	const key = "bootstrap.servers"
+	for _, f := range c.running {
+		look(f.Source, f.SourceClient()[key])
+		look(f.Target, f.TargetClient()[key])
 	}
 }

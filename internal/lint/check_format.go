@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"apograph/internal/javaprops"
+	"apograph/internal/mm2"
 )
 
 // format reports how Java reads the file, where that is not what it looks like.
@@ -37,7 +38,12 @@ func (c *checker) duplicate(e *javaprops.Entry) {
 func (c *checker) backslashes(e *javaprops.Entry) {
 	if len(e.Dropped) > 0 {
 		b := e.Dropped[0]
-		c.add("AP0107", b.At, e.Key, fmt.Sprintf(`Java drops the backslash of \%c%s`, b.Char, c.whatIsLeft(e)), fmt.Sprintf(`write \\%c`, b.Char))
+		message, instead := fmt.Sprintf(`Java drops the backslash of \%c%s`, b.Char, c.whatIsLeft(e)), fmt.Sprintf(`write \\%c`, b.Char)
+		if b.Char >= '0' && b.Char <= '9' {
+			message += "; a properties file knows no character by its octal number"
+			instead += ` if a backslash is meant, and a character by its number as \u and four hexadecimal digits`
+		}
+		c.add("AP0107", b.At, e.Key, message, instead)
 	}
 	if len(e.Controls) > 0 && !c.secret(e) {
 		b := e.Controls[0]
@@ -112,8 +118,8 @@ func (c *checker) valueEnds(e *javaprops.Entry) {
 }
 
 func (c *checker) trailing(e *javaprops.Entry) {
-	if s := takeApart(e.Key, c.aliases); e.Trailing == 0 || s.level == flowLevel && s.key == "enabled" {
-		return // a switch with blanks is a matter of flows
+	if s := takeApart(e.Key, c.aliases); e.Trailing == 0 || s.level == flowLevel && s.key == "enabled" || s.key == mm2.PolicySeparatorKey {
+		return // a switch with blanks is a matter of flows, a separator with some one of names
 	}
 	at := e.ValuePosition(len(e.Value) - e.Trailing)
 	what := fmt.Sprintf("%s at the end of the value", counted(e.Trailing, "blank"))

@@ -20,8 +20,8 @@ func (c *checker) patterns(s mm2.Setting, key string) {
 		}
 		return
 	}
-	if at, ok := commaInQuantifier(s.Value); ok {
-		c.add("AP0311", s.ValueAt(at), s.Key, "the list is split at this comma, inside a quantifier", "write the quantifier in another way, as xx? for x{1,2}, or the names apart")
+	if cut, ok := mm2.FindCut(s.Value); ok {
+		c.add("AP0311", s.ValueAt(cut.Comma), s.Key, "the list is split at this comma, inside "+cut.What, insteadOfComma[cut.What])
 		return
 	}
 	for _, el := range elements {
@@ -29,6 +29,14 @@ func (c *checker) patterns(s mm2.Setting, key string) {
 			c.pattern(s, el, key)
 		}
 	}
+}
+
+// insteadOfComma says what to write where a list is cut.
+var insteadOfComma = map[string]string{
+	"a quantifier": "write the quantifier in another way, as xx? for x{1,2}, or the names apart",
+	"a group":      "write (a|b) for (a, b), or the names apart and without brackets",
+	"a class":      "write [ab] for [a,b]: no name has a comma in it",
+	"a quotation":  "write the names apart: no name has a comma in it",
 }
 
 // compiles reports an element that is no pattern.
@@ -53,6 +61,10 @@ func (c *checker) pattern(s mm2.Setting, el mm2.Element, key string) {
 	}
 	if i, ok := deadAnchor(el.Text); ok {
 		c.add("AP0316", at(i), s.Key, fmt.Sprintf("%s matches nothing: patterns are about whole names, and nothing stands beyond an anchor", brief(el.Text)), "delete the anchor")
+		return
+	}
+	if c.matchesNoName(s, el, key) {
+		return
 	}
 	dots := slices.DeleteFunc(looseDots(el.Text), func(i int) bool { return c.lostBackslash(s, el.Index+i) })
 	if len(dots) == 0 || strings.HasPrefix(key, "config.properties") {
@@ -63,6 +75,42 @@ func (c *checker) pattern(s mm2.Setting, el mm2.Element, key string) {
 		message += fmt.Sprintf(": %s matches as well", other)
 	}
 	c.add("AP0314", at(dots[0]), s.Key, message, `write \\. where a dot is meant`)
+}
+
+// matchesNoName reports an element that no name can match, and whether it is one.
+// What the format of the file did to it is told already.
+func (c *checker) matchesNoName(s mm2.Setting, el mm2.Element, key string) bool {
+	at, why, instead := oddity(el.Text)
+	group := strings.HasPrefix(key, "groups")
+	switch names, sure := c.namesOf(c.only(el.Text), 1); {
+	case group && (why == "" || strings.Contains(why, "blanks")), !group && (!sure || names != nil), c.told(s.Key, "AP0105", "AP0106", "AP0107", "AP0108", "AP0110", "AP0112"):
+		return false // ids of groups may have any characters
+	case why == "":
+		why = "no topic can have a name that it matches"
+	}
+	if strings.HasPrefix(instead, "!") {
+		instead = strings.TrimSuffix(s.Key, key) + strings.SplitN(key, ".", 2)[0] + ".exclude = " + instead[1:]
+	}
+	c.add("AP0317", s.ValueAt(el.Index+at), s.Key, fmt.Sprintf("%s matches nothing: %s", brief(el.Text), why), instead)
+	return true
+}
+
+// oddity returns where an element has something that lists of patterns do not know,
+// what that is, and what to write instead; a ! in front of it: in the list of what
+// is excluded.
+func oddity(text string) (at int, why, instead string) {
+	inner := strings.Trim(text, "/")
+	switch i := strings.IndexAny(text, "; \t"); {
+	case i >= 0 && text[i] == ';':
+		return i, "commas separate patterns, not semicolons", strings.ReplaceAll(text, ";", ",")
+	case i >= 0:
+		return i, "commas separate patterns, not blanks", strings.Join(strings.Fields(text), ", ")
+	case len(text) == len(inner)+2 && strings.HasPrefix(text, "/"):
+		return 0, "no slashes stand around a pattern", inner
+	case strings.HasPrefix(text, "!"):
+		return 0, "there is no negation", text
+	}
+	return 0, "", ""
 }
 
 // lostBackslash reports whether Java dropped a backslash in front of a byte of a

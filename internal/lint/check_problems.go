@@ -20,15 +20,23 @@ func (c *checker) problems() {
 			p.Kind, p.Message, p.Suggestion = mm2.UnknownAlias, fmt.Sprintf("clusters does not name %q", alias), ""
 		}
 		code := c.codeOf(p)
+		switch {
+		case c.file.BOM && p.At == c.file.Entries[0].At:
+			code = "" // AP0109
+		case (p.Kind == mm2.UnknownKey || p.Kind == mm2.UnknownAlias) && c.told(p.Key, "AP0404", "AP0409"):
+			code = "" // it is no key, but half of a flow's
+		case p.Level == mm2.LevelWarning && c.levels[code] == Error:
+			code = "AP0305"
+		}
 		switch code {
 		case "":
-		case "AP0206", "AP0207", "AP0208", "AP0210":
+		case "AP0206", "AP0207", "AP0208":
 			folded[code] = append(folded[code], p)
 		default:
 			c.add(code, p.At, p.Key, said(p), p.Suggestion)
 		}
 	}
-	for _, code := range []string{"AP0206", "AP0207", "AP0208", "AP0210"} {
+	for _, code := range []string{"AP0206", "AP0207", "AP0208"} {
 		if all := folded[code]; len(all) > 0 {
 			c.fold(code, all)
 		}
@@ -66,7 +74,7 @@ func (c *checker) fold(code string, all []mm2.Problem) {
 	if len(names) > 1 {
 		message = map[string]string{
 			"AP0206": "apograph has no use for", "AP0207": "apograph copies every record once without",
-			"AP0208": "apograph does better by itself what these are for:", "AP0210": "nothing is done yet about",
+			"AP0208": "apograph does better by itself what these are for:",
 		}[code] + " " + strings.Join(names, ", ")
 	}
 	c.add(code, all[0].At, all[0].Key, message, "")
@@ -100,11 +108,6 @@ func (c *checker) codeOf(p mm2.Problem) string {
 		return refusedCode(takeApart(p.Key, c.aliases).key)
 	case mm2.BadValue:
 		return c.valueCode(p)
-	case mm2.BadElement:
-		if strings.Contains(p.Message, "empty") {
-			return "AP0303"
-		}
-		return "AP0302"
 	}
 	return kindCodes[p.Kind]
 }
@@ -112,11 +115,11 @@ func (c *checker) codeOf(p mm2.Problem) string {
 // kindCodes are the codes of the kinds of problems that have one each. Kinds
 // about which there are findings of our own have none.
 var kindCodes = map[mm2.ProblemKind]string{
-	mm2.BadAlias: "AP0408", mm2.NoFlow: "AP0405", mm2.NoBootstrap: "AP0406",
+	mm2.BadAlias: "AP0414", mm2.SharedLedger: "AP0415", mm2.EmptyElement: "AP0303", mm2.DoubleElement: "AP0302", mm2.NoFlow: "AP0405", mm2.NoBootstrap: "AP0406",
 	mm2.OwnUnknownKey: "AP0209", mm2.OldKey: "AP0203", mm2.OldKeyShadowed: "AP0203", mm2.RemovedKey: "AP0203",
 	mm2.FlowBlank: "AP0404", mm2.FlowSelf: "AP0409", mm2.FlowNotEnabled: "AP0402", mm2.FlowEnabledBlank: "AP0103", mm2.EnabledForAll: "AP0413",
-	mm2.IgnoredKey: "AP0206", mm2.NotYetKey: "AP0210",
-	mm2.ProviderRefused: "AP0304", mm2.ProviderUnknown: "AP0304", mm2.ProviderFailed: "AP0304",
+	mm2.IgnoredKey:      "AP0206",
+	mm2.ProviderRefused: "AP0304", mm2.ProviderUnknown: "AP0306", mm2.ProviderFailed: "AP0304",
 	mm2.Conflict: "AP0328", mm2.IntervalTrap: "", // AP0321
 }
 
@@ -138,9 +141,11 @@ func refusedCode(key string) string {
 func (c *checker) valueCode(p mm2.Problem) string {
 	switch s := takeApart(p.Key, c.aliases); {
 	case s.key == mm2.PolicySeparatorKey:
-		return "" // AP0326
+		return "" // AP0326, AP0330
 	case s.key == mm2.PolicyClassKey:
 		return "AP0223"
+	case s.key == "use.defaults.from":
+		return "AP0307"
 	case c.isWhole(p.Key) && strings.HasSuffix(s.key, ".interval.seconds"):
 		return "" // AP0320
 	case isPatternKey(s.key):

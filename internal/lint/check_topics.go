@@ -3,7 +3,6 @@ package lint
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"apograph/internal/mm2"
@@ -15,10 +14,10 @@ func (c *checker) topics() {
 		c.policy(f)
 		c.otherTools(f)
 		c.named(f)
-		c.ring(f)
+		c.covered(f)
+		c.renames(f)
 		for _, g := range c.running[:i] {
 			c.bothWays(g, f)
-			c.fanIn(g, f)
 		}
 	}
 }
@@ -48,7 +47,7 @@ var toolTopics = []struct{ name, kind, exclude string }{
 
 // otherTools reports patterns that admit topics in which tools keep their state.
 func (c *checker) otherTools(f mm2.FlowConfig) {
-	rules := rules(f)
+	rules := c.rules(f)
 	var kinds, excludes []string
 	for _, t := range toolTopics {
 		if _, ok := rules.Match(t.name); ok {
@@ -61,16 +60,12 @@ func (c *checker) otherTools(f mm2.FlowConfig) {
 	}
 }
 
-// named reports topics that are named and cannot be copied as such.
+// named reports topics that are named and get another name than one would think.
 func (c *checker) named(f mm2.FlowConfig) {
 	topics := f.Get("topics")
 	policy, _ := f.Policy()
 	for _, text := range topics.List() {
-		name, whole := leading(text)
-		switch {
-		case whole && name == "__consumer_offsets":
-			c.once("AP0506", topics, f, "__consumer_offsets is never copied: offsets are numbers of the source", "sync.group.offsets.enabled = true")
-		case strings.HasSuffix(text, "heartbeats") && name != "heartbeats" && policy.Kind() == mm2.PolicyIdentity:
+		if name, _ := leading(text); strings.HasSuffix(text, "heartbeats") && name != "heartbeats" && policy.Kind() == mm2.PolicyIdentity {
 			c.once("AP0507", topics, f, fmt.Sprintf("what ends with heartbeats gets a prefix, also under IdentityReplicationPolicy: %s", brief(text)), "")
 		}
 	}
@@ -86,59 +81,4 @@ func (c *checker) bothWays(f, g mm2.FlowConfig) {
 	if isOn(f, key) && isOn(g, key) {
 		c.once("AP0501", g.Get(key), g, fmt.Sprintf("%v and %v both commit offsets of the same groups", f, g), "sync groups in one direction only: from where they run")
 	}
-}
-
-// ring reports flows that keep names and lead back to where they began.
-func (c *checker) ring(f mm2.FlowConfig) {
-	if !keepsNames(f) {
-		return
-	}
-	back := c.wayBack(f)
-	if back == nil {
-		return
-	}
-	var names []string
-	for _, g := range back {
-		names = append(names, g.String())
-	}
-	c.once("AP0502", policyOf(f), f, strings.Join(names, " and ")+" keep names: each would copy what the one before it wrote", "use DefaultReplicationPolicy, or give each flow topics of its own")
-}
-
-// wayBack returns flows, f first, that lead back to the source of f by the
-// shortest way, each of which keeps names and may copy what f and the one before
-// it do; nil if there are none.
-func (c *checker) wayBack(f mm2.FlowConfig) []mm2.FlowConfig {
-	ways := [][]mm2.FlowConfig{{f}}
-	been := map[string]bool{f.String(): true}
-	for len(ways) > 0 {
-		way := ways[0]
-		last := way[len(way)-1]
-		if last.Target == f.Source {
-			return way
-		}
-		ways = ways[1:]
-		for _, g := range c.running {
-			if g.Source == last.Target && !been[g.String()] && keepsNames(g) && !apart(f, g) && !apart(last, g) {
-				been[g.String()] = true
-				ways = append(ways, append(slices.Clone(way), g))
-			}
-		}
-	}
-	return nil
-}
-
-// policyOf returns the setting that decides about the names of a flow's topics.
-func policyOf(f mm2.FlowConfig) mm2.Setting {
-	if f.IsSet(mm2.PolicyKey) {
-		return f.Get(mm2.PolicyKey)
-	}
-	return f.Get(mm2.PolicyClassKey)
-}
-
-// fanIn reports two flows onto one cluster that do not tell their topics apart.
-func (c *checker) fanIn(f, g mm2.FlowConfig) {
-	if f.Target != g.Target || !keepsNames(f) || !keepsNames(g) || apart(f, g) {
-		return
-	}
-	c.once("AP0503", policyOf(g), g, fmt.Sprintf("%v and %v both keep names: topics of the same name become one on %s", f, g, f.Target), "use DefaultReplicationPolicy, or give each flow topics of its own")
 }

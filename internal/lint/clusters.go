@@ -77,6 +77,7 @@ func (r *Report) CheckClusters(facts Facts) {
 		return
 	}
 	c.findings = r.Findings
+	c.sameClusters(facts)
 	for _, alias := range slices.Sorted(maps.Keys(facts.Clusters)) {
 		c.cluster(alias, facts.Clusters[alias])
 	}
@@ -88,13 +89,14 @@ func (r *Report) CheckClusters(facts Facts) {
 		c.scope(f, source)
 		c.sourceRights(f, source)
 		if target != nil && target.Err == nil {
-			c.pair(f, source, target)
+			c.factor(f, target)
 			c.targetRights(f, source, target)
 		}
 		if schemas := facts.Schemas[f.String()]; schemas != nil {
 			c.schemas(f, schemas)
 		}
 	}
+	c.collisions(facts)
 	r.Findings = sorted(c.findings)
 }
 
@@ -118,7 +120,7 @@ func (c *checker) addresses(alias string) (javaprops.Position, string) {
 // scope reports what the patterns of a flow come to among the topics that there
 // are.
 func (c *checker) scope(f mm2.FlowConfig, source *ClusterFacts) {
-	rules, in := rules(f), f.Get("topics")
+	rules, in := c.rules(f), f.Get("topics")
 	var copied, dotted, tools []string
 	for _, topic := range source.visible() {
 		if _, ok := rules.Match(topic); !ok {
@@ -142,7 +144,6 @@ func (c *checker) scope(f mm2.FlowConfig, source *ClusterFacts) {
 	if len(tools) > 0 {
 		c.once("AP0705", in, f, fmt.Sprintf("copied, and state of other tools: %s", listed(tools)), "add to topics.exclude what is not to be copied")
 	}
-	c.collisions(f, rules, copied)
 }
 
 // unmatched reports elements of a list that match no topic, each at its place. A
@@ -156,7 +157,7 @@ func (c *checker) unmatched(in mm2.Setting, f mm2.FlowConfig, source *ClusterFac
 		topics = append(topics, t.Name)
 	}
 	for _, el := range in.Elements() {
-		if p := parsablePattern(el.Text); len(p.Unmatched(topics)) == 0 {
+		if p := parsablePattern(el.Text); len(p.Unmatched(topics)) == 0 || c.comesToNothing(in, el) {
 			continue
 		}
 		suggestion := ""
@@ -167,6 +168,15 @@ func (c *checker) unmatched(in mm2.Setting, f mm2.FlowConfig, source *ClusterFac
 		}
 		c.single("AP0703", el.At, in.Origin.Key, fmt.Sprintf("%s matches no topic of %s", brief(el.Text), f.Source), suggestion)
 	}
+}
+
+// comesToNothing reports whether there is a finding about an element of a list
+// already, so that it is not told again that no topic matches it.
+func (c *checker) comesToNothing(in mm2.Setting, el mm2.Element) bool {
+	end := in.ValueAt(el.Index + len(el.Text))
+	return slices.ContainsFunc(c.findings, func(f Finding) bool {
+		return f.Line == el.At.Line && f.Column >= el.At.Column && f.Column <= end.Column && slices.Contains([]string{"AP0310", "AP0312", "AP0316", "AP0317", "AP0318", "AP0506", "AP0509"}, f.Code)
+	})
 }
 
 // toolOf returns the kind of tool topic that a topic is; "" if it is none.
@@ -184,28 +194,8 @@ func toolOf(topic string) string {
 	return ""
 }
 
-// collisions reports topics that would have the same name on the target.
-func (c *checker) collisions(f mm2.FlowConfig, rules mm2.TopicRules, copied []string) {
-	from := map[string]string{}
-	for _, topic := range copied {
-		remote := rules.Remote(topic)
-		if other, ok := from[remote]; ok {
-			at := policyOf(f).Origin
-			if at.At.IsZero() {
-				at = f.Get("enabled").Origin
-			}
-			c.add("AP0709", at.At, at.Key, fmt.Sprintf("%s and %s of %s would both be %s on %s", other, topic, f.Source, remote, f.Target), "exclude one of them")
-			continue
-		}
-		from[remote] = topic
-	}
-}
-
-// pair reports what the two clusters of a flow are to each other.
-func (c *checker) pair(f mm2.FlowConfig, source, target *ClusterFacts) {
-	if source.ID != "" && source.ID == target.ID {
-		c.once("AP0706", f.Get("enabled"), f, fmt.Sprintf("%s and %s are one cluster, with the id %s", f.Source, f.Target, source.ID), "correct the addresses of one of them")
-	}
+// factor reports topics that the target of a flow cannot make.
+func (c *checker) factor(f mm2.FlowConfig, target *ClusterFacts) {
 	const key = "replication.factor"
 	if factor, err := f.Int(key); err == nil && f.IsSet(key) && target.Brokers > 0 && factor > target.Brokers {
 		c.once("AP0710", f.Get(key), f, fmt.Sprintf("%s has %s: topics with %d replicas cannot be made", f.Target, counted(target.Brokers, "broker"), factor), fmt.Sprintf("set %d or less, or -1", target.Brokers))

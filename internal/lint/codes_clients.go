@@ -37,6 +37,11 @@ func clientCodes() []Code {
 			"Check whether that is what you want.",
 			"a.consumer.client.dns.lookup = resolve_canonical_bootstrap_servers_only",
 			"a.consumer.client.dns.lookup = use_all_dns_ips"},
+		{"AP0608", Notice, "a client value that is adjusted",
+			"apograph's client takes such a value in another range than Java's, or not as exactly. The message says what is used.",
+			"Nothing, if what is used will do.",
+			"a.consumer.request.timeout.ms = 1",
+			"a.consumer.request.timeout.ms = 30000"},
 	}
 }
 
@@ -63,7 +68,7 @@ func clusterCodes() []Code {
 			"Add to topics.exclude what is not meant to be copied.",
 			"", ""},
 		{"AP0706", Error, "two aliases of one cluster",
-			"Both clusters of the flow have the same cluster id: the flow would copy a cluster into itself.",
+			"Two aliases of the file, of one flow or of several, have the same cluster id: a flow would copy a cluster into itself, or two would work on one without knowing. apograph refuses all flows of the file then; --allow-same-cluster lets them be.",
 			"Correct the addresses.",
 			"", ""},
 		{"AP0707", Warning, "a schema id that the target's registry does not know",
@@ -75,7 +80,7 @@ func clusterCodes() []Code {
 			"Name the target's registry in apograph.schema.registry.url, and --connect asks it.",
 			"", ""},
 		{"AP0709", Error, "two topics onto one",
-			"Two topics of the source would have the same name on the target. apograph refuses both.",
+			"Two topics would have the same name on one target, those of one flow or of several, copies of copies among them; or one would be copied back to where it came from. apograph mixes none: the topic that would come second is not copied, or, if nothing was copied yet, the flow does not begin.",
 			"Exclude one of them, or choose another policy.",
 			"", ""},
 		{"AP0710", Warning, "a replication factor that the target cannot give",

@@ -47,11 +47,11 @@ func keyCodes() []Code {
 			"Write the key that is suggested, or look it up in `apograph help config show`.",
 			"apograph.ledgers.dir = /var/lib/apograph",
 			"apograph.ledger.dir = /var/lib/apograph"},
-		{"AP0210", Notice, "keys about which nothing is done yet",
-			"This release of apograph accepts the key and does nothing about it. All such keys are told in one finding, at the first.",
-			"Nothing, if the flow can do without; else wait for a release that does it.",
-			"emit.heartbeats.interval.seconds = 5",
-			""},
+		{"AP0211", Notice, "where apograph's defaults are others",
+			"Where a file is silent apograph does what MirrorMaker 2 does, but for a few things that it does better. They are told in one finding, with what MirrorMaker 2 has. Whatever the file says, apograph copies committed records alone, each once.",
+			"Nothing, or give the keys the values that you want.",
+			"topics = orders",
+			"refresh.topics.interval.seconds = 600\nsync.topic.configs.interval.seconds = 600\nreplication.factor = 2"},
 	}
 }
 

@@ -15,10 +15,12 @@
 // is the table of them, from which docs/lint.md is made. Whether a finding is
 // an error, a warning or a notice is a matter of its code:
 //
-//   - an error is what apograph, or MirrorMaker 2 in its newest release,
-//     refuses;
+//   - an error is what apograph refuses: a run ends before anything is
+//     written, or, of what clusters say, comes to no good end;
 //   - a warning is what works, and most likely not as it was meant;
 //   - a notice is what is good to know. It is no reason for a script to stop.
 //
-// No finding holds the value of a secret.
+// What a value would be refused for is an error only if a flow that is enabled
+// has it. One mistake has one finding. No finding holds the value of a secret, or
+// one that a config provider gave.
 package lint

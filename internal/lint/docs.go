@@ -26,7 +26,7 @@ const preface = `# What apograph lint finds
 ` + "`apograph lint FILE`" + ` reads an mm2.properties or a client.properties and tells what in it does not do what its author thinks.
 Each finding has a place, a level and a code. Codes keep their meaning: a script may rely on them.
 
-- **error**: apograph, or MirrorMaker 2 in its newest release, refuses it.
+- **error**: apograph refuses it; a run ends with exit code 2 before anything is written. Of what clusters say: a run comes to no good end.
 - **warning**: it works, and most likely not as it was meant.
 - **notice**: good to know. With nothing but notices the command exits 0, else 3.
 

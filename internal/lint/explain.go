@@ -1,6 +1,10 @@
 package lint
 
-import "apograph/internal/mm2"
+import (
+	"strings"
+
+	"apograph/internal/mm2"
+)
 
 // An Explanation says what becomes of a topic in one flow, and why.
 type Explanation struct {
@@ -25,15 +29,20 @@ func (r *Report) Explain(topic string) ([]Explanation, bool) {
 	}
 	all := []Explanation{}
 	for _, f := range r.checker.running {
-		rules := rules(f)
+		rules := r.checker.rules(f)
 		x := Explanation{Source: f.Source, Target: f.Target, Topic: topic, File: r.File}
 		x.Rule, x.Copied = rules.Explain(topic)
 		if x.Copied {
 			x.TargetTopic = rules.Remote(topic)
 		}
 		if !rules.Policy.IsInternal(topic) {
-			decider(&x, rules.Exclude, f.Get("topics.exclude"))
-			decider(&x, rules.Include, f.Get("topics"))
+			r.checker.decider(&x, rules.Exclude, f.Get("topics.exclude"))
+			r.checker.decider(&x, rules.Include, f.Get("topics"))
+		}
+		for _, key := range []string{mm2.PolicySeparatorKey, mm2.PolicyMapKey} {
+			if x.Copied && r.checker.hidden.keys[f.Get(key).Origin.Key] {
+				x.TargetTopic = hiddenText
+			}
 		}
 		all = append(all, x)
 	}
@@ -42,7 +51,7 @@ func (r *Report) Explain(topic string) ([]Explanation, bool) {
 
 // decider finds the element of a list that decided about a topic, and its place,
 // unless another list has done so.
-func decider(x *Explanation, patterns mm2.Patterns, in mm2.Setting) {
+func (c *checker) decider(x *Explanation, patterns mm2.Patterns, in mm2.Setting) {
 	by, ok := patterns.Match(x.Topic)
 	if !ok || x.Pattern != "" {
 		return
@@ -51,7 +60,10 @@ func decider(x *Explanation, patterns mm2.Patterns, in mm2.Setting) {
 	for _, el := range in.Elements() {
 		if el.Text == by {
 			x.Line, x.Column = el.At.Line, el.At.Column
-			return
+			break
 		}
+	}
+	if c.hidden.keys[in.Origin.Key] {
+		x.Pattern, x.Rule = hiddenText, strings.ReplaceAll(x.Rule, by, hiddenText)
 	}
 }

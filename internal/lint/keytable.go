@@ -37,9 +37,6 @@ func (t *keyTable) ofMirrorMaker(key string) bool {
 	return ok && !t.ofClient(key)
 }
 
-// isSecret reports whether values of a key are never shown.
-func isSecret(key string) bool { return mm2.SecretKey(key) || connect.Secret(key) }
-
 // isPatternKey reports whether a key of a connector is a list of patterns.
 func isPatternKey(key string) bool {
 	switch key {

@@ -168,30 +168,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestRings: flows that keep names and lead back to where they began are told once,
-// however long the way is.
-func TestRings(t *testing.T) {
-	const three = "clusters = a, b, c\nbootstrap.servers = x:9092\na->b.enabled = true\nb->c.enabled = true\n"
-	tests := []struct {
-		name, text string
-		want       string // the flows; "": none
-	}{
-		{"three", three + "c->a.enabled = true\n" + identity, "a->b and b->c and c->a"},
-		{"a chain", three + identity, ""},
-		{"one has prefixes", three + "c->a.enabled = true\na->b." + identity + "b->c." + identity, ""},
-		{"one has other topics", three + "c->a.enabled = true\nc->a.topics = x\na->b.topics = y\nb->c.topics = .*\n" + identity, ""},
-		{"two of three", three + "c->b.enabled = true\n" + identity, "b->c and c->b"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			found := of(check(tt.text), "AP0502")
-			if tt.want == "" && len(found) > 0 || tt.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0].Message, tt.want+" keep")) {
-				t.Errorf("found %v, want %q", found, tt.want)
-			}
-		})
-	}
-}
-
 // TestSecrets: no finding holds what is secret, whatever is wrong with it.
 func TestSecrets(t *testing.T) {
 	const canary = "c4n4ry"

@@ -1,25 +1,10 @@
 package lint
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
-
-// quantifierComma matches a quantifier such as {1,2} or {1,}.
-var quantifierComma = regexp.MustCompile(`\{\s*\d+\s*(,)\s*\d*\s*\}`)
-
-// commaInQuantifier returns where in a list of patterns a comma stands inside a
-// quantifier; false: nowhere.
-func commaInQuantifier(value string) (at int, ok bool) {
-	for _, found := range quantifierComma.FindAllStringSubmatchIndex(value, -1) {
-		if found[0] == 0 || value[found[0]-1] != '\\' {
-			return found[2], true
-		}
-	}
-	return 0, false
-}
 
 // A patternPiece is one character of an expression outside of escapes,
 // quotations and classes.

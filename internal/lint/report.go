@@ -39,7 +39,7 @@ func Check(name string, data []byte, options mm2.ConfigOptions) *Report {
 	if errors.As(err, &syntax) {
 		return unreadable(name, data, syntax)
 	}
-	c := &checker{file: file, lines: physicalLines(data), levels: levels(), keys: newKeyTable()}
+	c := newChecker(file, data)
 	c.kind = c.fileKind()
 	c.configure(data, options)
 	r := &Report{File: name, Kind: c.kind, checker: c}
@@ -61,6 +61,7 @@ func Check(name string, data []byte, options mm2.ConfigOptions) *Report {
 // looked at: a part of a file has more to be found than that.
 func (c *checker) configure(data []byte, options mm2.ConfigOptions) {
 	c.config, _ = mm2.ParseConfig(c.file, options)
+	c.hidden = newHidden(c.config.Entries(), data)
 	if c.kind == MirrorMaker2 && len(c.config.Clusters()) == 0 {
 		likely := strings.Join(likelyAliases(c.file), ", ")
 		c.add("AP0401", c.place("clusters"), "clusters", "clusters names no aliases: MirrorMaker 2 does not start", "clusters = "+likely)
@@ -96,6 +97,7 @@ func likelyAliases(f *javaprops.File) []string {
 
 // mirrorMaker looks at what the entries of a mm2.properties mean.
 func (c *checker) mirrorMaker() {
+	c.arrows()
 	c.problems()
 	c.flows()
 	for _, s := range c.config.Entries() {
@@ -106,7 +108,48 @@ func (c *checker) mirrorMaker() {
 	}
 	c.combinations()
 	c.topics()
+	c.rings()
 	c.connections()
+	c.defaults()
+	c.unused()
+}
+
+// unused turns errors about values into warnings where no flow that runs has the
+// value: such a file is not refused.
+func (c *checker) unused() {
+	refused := map[string]bool{}
+	for _, p := range c.config.Problems() {
+		refused[p.Key] = refused[p.Key] || p.Level == mm2.LevelError
+	}
+	for i, f := range c.findings {
+		if f.Level == Error && f.Code >= "AP0301" && f.Code < "AP0401" && !refused[f.Key] {
+			c.findings[i].Code, c.findings[i].Level = "AP0305", c.levels["AP0305"]
+			c.findings[i].Message += "; no flow that is enabled has the value"
+		}
+	}
+	c.withoutCauses()
+}
+
+// withoutCauses puts a remark or quotes that are part of a value together with the
+// error that they make of it.
+func (c *checker) withoutCauses() {
+	causes := map[string]Finding{} // by key
+	for _, f := range c.findings {
+		if f.Code == "AP0105" || f.Code == "AP0106" {
+			causes[f.Key] = f
+		}
+	}
+	told := map[string]bool{}
+	for i, f := range c.findings {
+		if cause, ok := causes[f.Key]; ok && f.Level == Error {
+			told[f.Key] = true
+			c.findings[i].Message += "; " + cause.Message
+			c.findings[i].Suggestion = cause.Suggestion
+		}
+	}
+	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
+		return told[f.Key] && (f.Code == "AP0105" || f.Code == "AP0106")
+	})
 }
 
 // setting looks at one setting of a connector. key is without its level.
@@ -119,7 +162,7 @@ func (c *checker) setting(s mm2.Setting, key string) {
 
 // unreadable returns the report on a file that is none for Java.
 func unreadable(name string, data []byte, err *javaprops.SyntaxError) *Report {
-	c := checker{file: &javaprops.File{Name: name}, levels: levels()}
+	c := newChecker(&javaprops.File{Name: name}, data)
 	c.add("AP0101", err.At, "", err.What+": Java refuses the whole file", "double the backslash, or write a slash in a path")
 	kind := Client
 	if text := string(data); strings.Contains(text, "->") || strings.Contains(text, "clusters") {

@@ -26,12 +26,11 @@ func (r *Report) Scope(flow Flow, topics []string) []string {
 	if !ok {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return !copies(f, topic) })
-}
-
-func copies(f mm2.FlowConfig, topic string) bool {
-	_, ok := rules(f).Match(topic)
-	return ok
+	rules := r.checker.rules(f)
+	return slices.DeleteFunc(slices.Clone(topics), func(topic string) bool {
+		_, ok := rules.Match(topic)
+		return !ok
+	})
 }
 
 // Named returns the topics that the flows from a cluster name in full.
@@ -49,7 +48,7 @@ func (r *Report) Named(alias string) []string {
 
 // sourceRights reports what the user of a flow's source may not do there.
 func (c *checker) sourceRights(f mm2.FlowConfig, source *ClusterFacts) {
-	rules := rules(f)
+	rules := c.rules(f)
 	missing := map[operation][]string{}
 	for _, t := range source.Topics {
 		if _, ok := rules.Match(t.Name); !ok {
@@ -78,7 +77,7 @@ func (c *checker) targetRights(f mm2.FlowConfig, source, target *ClusterFacts) {
 	for _, t := range target.Topics {
 		there[t.Name] = t
 	}
-	rules := rules(f)
+	rules := c.rules(f)
 	needed := []operation{write, describeConfigs}
 	if isOn(f, "sync.topic.configs.enabled") {
 		needed = append(needed, alterConfigs)

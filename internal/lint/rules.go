@@ -8,7 +8,16 @@ import (
 
 // rules returns what a flow copies, and under which names. Patterns that are none
 // and policies that cannot be made are left out: there are findings about them.
-func rules(f mm2.FlowConfig) mm2.TopicRules {
+func (c *checker) rules(f mm2.FlowConfig) mm2.TopicRules {
+	all, ok := c.ruled[f.Pair()]
+	if !ok {
+		all = rulesOf(f)
+		c.ruled[f.Pair()] = all
+	}
+	return all
+}
+
+func rulesOf(f mm2.FlowConfig) mm2.TopicRules {
 	if all, err := f.Topics(); err == nil {
 		return all
 	}
@@ -43,33 +52,6 @@ func parsablePattern(text string) mm2.Patterns {
 func keepsNames(f mm2.FlowConfig) bool {
 	policy, err := f.Policy()
 	return err == nil && policy.Kind() != mm2.PolicyDefault
-}
-
-// apart reports whether the topics of two flows have nothing in common, as far as
-// their patterns show it: names that the other's patterns do not match, or
-// patterns that begin with different letters.
-func apart(f, g mm2.FlowConfig) bool {
-	for _, x := range f.List("topics") {
-		for _, y := range g.List("topics") {
-			if !distinct(x, y) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func distinct(x, y string) bool {
-	before, nameX := leading(x)
-	behind, nameY := leading(y)
-	switch {
-	case nameX:
-		return !parsablePattern(y).Matches(before)
-	case nameY:
-		return !parsablePattern(x).Matches(behind)
-	default:
-		return !strings.HasPrefix(before, behind) && !strings.HasPrefix(behind, before)
-	}
 }
 
 // leading returns the letters with which every name begins that a pattern

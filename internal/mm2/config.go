@@ -161,7 +161,7 @@ func (c *Config) resolve(options ConfigOptions) {
 	entries := c.file.Last()
 	for i := range entries {
 		e := &entries[i]
-		s := Setting{Key: e.Key, Value: e.Value, Origin: Origin{Kind: FromTop, Key: e.Key, At: e.At, entry: e}, Secret: SecretKey(e.Key)}
+		s := Setting{Key: e.Key, Value: e.Value, Origin: Origin{Kind: FromTop, Key: e.Key, At: e.At, entry: e}, Secret: javaprops.Secret(e.Key)}
 		c.variables(&s, providers, options.KeepVariables)
 		c.byKey[e.Key] = len(c.entries)
 		c.entries = append(c.entries, s)

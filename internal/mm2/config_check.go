@@ -14,6 +14,7 @@ func (c *Config) checkAll() {
 		return // without aliases no key can be told from another
 	}
 	c.checkAliases()
+	c.checkLedgers()
 	for _, s := range c.entries {
 		c.checkKey(s)
 	}
@@ -62,18 +63,28 @@ func (c *Config) exampleFlow() string {
 
 func (c *Config) checkAliases() {
 	s, _ := c.top("clusters")
-	seen := map[string]bool{}
 	for _, e := range s.Elements() {
 		switch {
-		case e.Text == "" || seen[e.Text]:
-			c.report(Problem{Kind: BadElement, Level: LevelWarning, At: e.At, Key: "clusters", Message: "an element of clusters is empty or stands there twice",
-				MM2: "4.3.1 does not start"})
 		case strings.Contains(e.Text, "->"):
 			c.report(Problem{Kind: BadAlias, Level: LevelError, At: e.At, Key: "clusters", Message: fmt.Sprintf("an alias cannot have -> in it: %q", e.Text)})
 		case strings.ContainsAny(e.Text, "/\x00"):
 			c.report(Problem{Kind: BadAlias, Level: LevelError, At: e.At, Key: "clusters", Message: fmt.Sprintf("an alias names files, and cannot have / in it: %q", e.Text)})
 		}
-		seen[e.Text] = true
+	}
+}
+
+// checkLedgers reports flows whose aliases, put together, give one name for their
+// ledgers.
+func (c *Config) checkLedgers() {
+	owners := map[string]FlowConfig{}
+	for _, f := range c.flows {
+		if other, taken := owners[f.LedgerName()]; taken {
+			at := f.Get("enabled").Origin
+			c.report(Problem{Kind: SharedLedger, Level: LevelError, At: at.At, Key: at.Key, Message: fmt.Sprintf("flows %s and %s would have one ledger, %s", other, f, f.LedgerName()),
+				Suggestion: "choose other aliases for the clusters"})
+			continue
+		}
+		owners[f.LedgerName()] = f
 	}
 }
 
@@ -116,8 +127,6 @@ func (c *Config) checkTable(s Setting, k Key, reaches bool, dropped string) {
 		p.Kind, p.Message = IgnoredKey, fmt.Sprintf("%s is ignored: %s", k.Name, k.Reason)
 	case Better:
 		p.Kind, p.Message = BetterKey, fmt.Sprintf("%s is not needed: %s", k.Name, k.Reason)
-	case NotYet:
-		p.Kind, p.Message = NotYetKey, k.Name+" has no effect in this release"
 	default:
 		return // Honoured says nothing; Refused is a matter of values in flows
 	}
@@ -128,18 +137,19 @@ func (c *Config) checkElements(s Setting, k Key) {
 	if k.Type != ListKey {
 		return
 	}
-	seen := map[string]bool{}
+	mm2 := "4.3.1 refuses the whole connector; 3.9.2 does not"
+	if k.Name == "clusters" {
+		mm2 = "4.3.1 does not start"
+	}
+	seen, told := map[string]bool{}, map[ProblemKind]bool{}
 	for _, e := range s.Elements() {
-		what := ""
-		switch {
-		case e.Text == "":
-			what = "is empty"
-		case seen[e.Text]:
-			what = "stands there twice"
+		p := Problem{Kind: DoubleElement, Level: LevelWarning, At: e.At, Key: s.Origin.Key, MM2: mm2, Message: fmt.Sprintf("an element of %s stands there twice: it is left out", k.Name)}
+		if e.Text == "" {
+			p.Kind, p.Message = EmptyElement, fmt.Sprintf("an element of %s is empty: it is left out", k.Name)
 		}
-		if what != "" {
-			c.report(Problem{Kind: BadElement, Level: LevelWarning, At: e.At, Key: s.Origin.Key, Message: fmt.Sprintf("an element of %s %s: it is left out", k.Name, what),
-				MM2: "4.3.1 refuses the whole connector; 3.9.2 does not"})
+		if (e.Text == "" || seen[e.Text]) && !told[p.Kind] {
+			told[p.Kind] = true // what is done to one of them is done to all
+			c.report(p)
 		}
 		seen[e.Text] = true
 	}
@@ -258,7 +268,7 @@ func (c *Config) checkOurs(s Setting, name string) {
 		c.checkTable(s, k, true, "")
 	default:
 		p := Problem{Kind: OwnUnknownKey, Level: LevelError, At: s.Origin.At, Key: s.Origin.Key, Message: s.Origin.Key + " is no key of apograph"}
-		if near := Nearest(name, c.keys.names); near != "" {
+		if near := c.keys.nearestOurs(name); near != "" {
 			p.Suggestion = "write " + strings.TrimSuffix(s.Origin.Key, name) + near
 		}
 		c.report(p)
@@ -279,7 +289,7 @@ func (c *Config) unknownTop(s Setting) {
 	_, ofKey := c.keys.key(rest)
 	if ofKey && near == "" || slices.Contains(c.keys.security, rest) || clientRole(rest) != "" {
 		p := Problem{Kind: UnknownAlias, Level: LevelWarning, At: s.Origin.At, Key: s.Key, Message: fmt.Sprintf("clusters does not name %q", alias), MM2: "drops the key"}
-		if near := Nearest(alias, c.clusters); near != "" {
+		if near := nearestAlias(alias, c.clusters); near != "" {
 			p.Suggestion = "write " + near + "." + rest
 		}
 		c.report(p)

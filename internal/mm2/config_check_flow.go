@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"apograph/internal/spelling"
 )
 
 // checkFlowKey checks a key with an arrow in it.
@@ -44,23 +46,32 @@ func (c *Config) strangeFlow(s Setting) {
 	p := Problem{Kind: UnknownAlias, Level: LevelWarning, At: s.Origin.At, Key: s.Key, MM2: "drops it as well"}
 	trimmed := trim(source) + "->" + trim(target)
 	switch {
+	case trim(source) == trim(target):
+		p.Kind, p.Message = FlowSelf, fmt.Sprintf("%s cannot be copied to itself", trim(source))
 	case (source != trim(source) || strings.HasPrefix(after, " ")) && c.knows(trim(source)) && c.knows(trim(target)):
 		p.Kind, p.Message, p.Suggestion = FlowBlank, "a flow's key has no blanks in it", "write "+trimmed+"."+rest
-	case source == target:
-		p.Kind, p.Message = FlowSelf, fmt.Sprintf("%s cannot be copied to itself", source)
 	case c.knows(source) && c.knows(target):
 		p.Kind, p.Message = UnknownKey, s.Key+" says nothing about the flow"
 	default:
-		unknown := source
+		unknown, other := source, target
 		if c.knows(source) {
-			unknown = target
+			unknown, other = target, source
 		}
 		p.Message = fmt.Sprintf("clusters does not name %q", unknown)
-		if near := Nearest(unknown, c.clusters); near != "" {
+		if near := nearestAlias(unknown, c.clusters, other); near != "" {
 			p.Suggestion = "write " + near
 		}
 	}
 	c.report(p)
+}
+
+// nearestAlias returns the alias that a misspelt one is most like, of those that
+// are not to be taken: the other side of its flow. One with no letter in common is
+// none; "" if there is none.
+func nearestAlias(alias string, aliases []string, but ...string) string {
+	return Nearest(alias, slices.DeleteFunc(slices.Clone(aliases), func(a string) bool {
+		return slices.Contains(but, a) || spelling.Distance([]byte(alias), []byte(a)) >= max(len(alias), len(a))
+	}))
 }
 
 func (c *Config) knows(alias string) bool { return slices.Contains(c.clusters, alias) }
@@ -113,8 +124,8 @@ func ofSide(key string) bool {
 // with blanks and once without.
 func (c *Config) checkEnabled(s Setting) {
 	if _, err := s.Bool(); err != nil {
-		c.report(Problem{Kind: BadValue, Level: LevelError, At: s.ValueAt(0), Key: s.Origin.Key, Message: fmt.Sprintf("%s=%s: neither true nor false", s.Origin.Key, s.Shown()),
-			MM2: "does not start the flow"})
+		c.report(Problem{Kind: BadValue, Level: LevelWarning, At: s.ValueAt(0), Key: s.Origin.Key, Message: fmt.Sprintf("%s=%s is neither true nor false: the flow is not enabled", s.Origin.Key, s.Shown()),
+			Suggestion: "write true or false", MM2: "does the same"})
 		return
 	}
 	if on, _ := s.Bool(); on && !parseBoolean(s.Value) {
@@ -246,7 +257,7 @@ func (c *Config) checkInterceptors(f FlowConfig) {
 
 // checkIntervals checks how often duties are due.
 func (c *Config) checkIntervals(f FlowConfig) {
-	for _, duty := range []string{"refresh.topics", "sync.topic.configs", "sync.topic.acls", "refresh.groups", "sync.group.offsets"} {
+	for _, duty := range []string{"refresh.topics", "sync.topic.configs", "sync.topic.acls", "refresh.groups", "sync.group.offsets", "emit.checkpoints", "emit.heartbeats"} {
 		if _, err := f.Every(duty); err != nil {
 			c.asError(err)
 			continue

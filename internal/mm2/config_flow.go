@@ -59,6 +59,10 @@ func (c *Config) enabled(pair Pair) bool {
 	return slices.ContainsFunc(c.flows, func(f FlowConfig) bool { return f.Pair() == pair })
 }
 
+// Worker returns the settings of the Connect worker of the flow, see
+// [Config.Worker].
+func (f FlowConfig) Worker() map[string]Setting { return f.config.Worker(f.Source, f.Target) }
+
 func (f FlowConfig) connectorEnabled() bool {
 	on, err := f.Get("enabled").Bool()
 	return err == nil && on
@@ -159,7 +163,9 @@ func (f FlowConfig) List(key string) []string { return f.Get(key).List() }
 // Text returns a setting as ConfigDef takes a string: without the blanks around it.
 func (f FlowConfig) Text(key string) string { return trim(f.Get(key).Value) }
 
-// Policy returns how the flow names topics. The error is a [*ValueError].
+// Policy returns how the flow names topics. A separator that gets a character into
+// names that none can have is refused, as each single topic would be. The error is
+// a [*ValueError].
 func (f FlowConfig) Policy() (Policy, error) {
 	values := map[string]string{PolicySourceAliasKey: f.Source}
 	for _, key := range []string{PolicyClassKey, PolicySeparatorKey, PolicyInternalSeparatorKey, PolicyKey, PolicyMapKey} {
@@ -169,13 +175,16 @@ func (f FlowConfig) Policy() (Policy, error) {
 	}
 	p, err := ParsePolicy(values)
 	var bad *PolicyError
+	illegal := strings.IndexFunc(p.Separator(), func(r rune) bool { return !legalInTopic(r) })
 	switch {
+	case err == nil && p.kind == PolicyDefault && illegal >= 0:
+		return Policy{}, f.Get(PolicySeparatorKey).wrong(illegal, "no topic's name can hold such a separator")
 	case !errors.As(err, &bad):
 		return p, err
 	case f.Get(bad.Key).Secret:
 		return Policy{}, f.Get(bad.Key).wrong(0, "no policy")
 	}
-	return Policy{}, f.Get(bad.Key).wrong(0, "%v", bad.Err)
+	return Policy{}, f.Get(bad.Key).wrong(bad.At, "%v", bad.Err)
 }
 
 // Topics returns which topics the flow copies, and under which names. The error

@@ -36,7 +36,7 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		secret := true
 		for _, e := range file.Entries {
-			if strings.Contains(e.Key, "canary") || strings.Contains(e.Value, "canary") && !mm2.SecretKey(e.Key) {
+			if strings.Contains(e.Key, "canary") || strings.Contains(e.Value, "canary") && !javaprops.Secret(e.Key) {
 				secret = false
 			}
 		}

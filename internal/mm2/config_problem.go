@@ -22,6 +22,7 @@ type ProblemKind string
 const (
 	NoClusters       ProblemKind = "no_clusters"
 	BadAlias         ProblemKind = "bad_alias"
+	SharedLedger     ProblemKind = "shared_ledger" // two flows would have one
 	NoFlow           ProblemKind = "no_flow"
 	NoBootstrap      ProblemKind = "no_bootstrap"
 	UnknownKey       ProblemKind = "unknown_key"
@@ -37,12 +38,12 @@ const (
 	FlowEnabledBlank ProblemKind = "flow_enabled_blank"
 	EnabledForAll    ProblemKind = "enabled_for_all" // a bare enabled=true
 	BadValue         ProblemKind = "bad_value"
-	BadElement       ProblemKind = "list_element" // empty or twice: 4.3.1 refuses it, 3.9.2 does not
+	EmptyElement     ProblemKind = "empty_element"  // of a list: 4.3.1 refuses it, 3.9.2 does not
+	DoubleElement    ProblemKind = "double_element" // the same
 	Conflict         ProblemKind = "conflict"
 	RefusedKey       ProblemKind = "refused"
 	IgnoredKey       ProblemKind = "ignored"
 	BetterKey        ProblemKind = "better"
-	NotYetKey        ProblemKind = "not_yet"
 	ProviderRefused  ProblemKind = "provider_refused"
 	ProviderUnknown  ProblemKind = "provider_unknown"
 	ProviderFailed   ProblemKind = "provider_failed"

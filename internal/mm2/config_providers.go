@@ -39,7 +39,7 @@ func (c *Config) variables(s *Setting, providers *javaprops.Providers, keep bool
 		switch {
 		case !v.Known:
 			shown := v.String()
-			if SecretKey(s.Key) {
+			if javaprops.Secret(s.Key) {
 				shown = "what looks like a variable" // and may be part of a password
 			}
 			c.report(Problem{Kind: ProviderUnknown, Level: LevelWarning, At: at, Key: s.Key, MM2: "does the same",

@@ -15,6 +15,7 @@ type OriginKind string
 
 const (
 	FromDefault OriginKind = "default"      // of the key; nothing in the file
+	FromOurs    OriginKind = "apograph"     // nothing in the file, and apograph's default is another than the key's
 	FromDriver  OriginKind = "mirror maker" // what connect-mirror-maker puts in, such as aliases
 	FromTop     OriginKind = "top level"    // KEY
 	FromCluster OriginKind = "cluster"      // ALIAS.KEY, fallen through to its clients or not

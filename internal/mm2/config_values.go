@@ -1,6 +1,7 @@
 package mm2
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -47,6 +48,33 @@ func (s Setting) Duration(unit time.Duration) (time.Duration, error) {
 		return 0, s.wrong(0, "longer than 292 years")
 	}
 	return time.Duration(n) * unit, nil
+}
+
+// Interval returns the value as [ParseInterval] takes it. The error is a
+// [*ValueError].
+func (s Setting) Interval() (time.Duration, error) {
+	d, err := ParseInterval(s.Value)
+	if err != nil {
+		return 0, s.wrong(0, "%v", err)
+	}
+	return d, nil
+}
+
+// ParseInterval reads a time as Kafka's settings have it, in milliseconds, or with
+// a unit, such as 30s. It is above zero. The error does not repeat the text.
+func ParseInterval(text string) (time.Duration, error) {
+	text = trim(text)
+	d, err := time.ParseDuration(text)
+	if ms, notANumber := strconv.ParseInt(text, 10, 64); notANumber == nil {
+		d, err = time.Duration(ms)*time.Millisecond, nil
+		if ms > math.MaxInt64/int64(time.Millisecond) {
+			d = 0
+		}
+	}
+	if err != nil || d <= 0 {
+		return 0, errors.New("no interval: it is a number of milliseconds above zero, or has a unit, such as 30s")
+	}
+	return d, nil
 }
 
 // An Element is one of a list, with its place.
@@ -101,6 +129,8 @@ func (k Key) check(s Setting) error {
 		err = k.checkNumber(s, 16)
 	case LongKey:
 		err = k.checkNumber(s, 64)
+	case IntervalKey:
+		_, err = s.Interval()
 	case ListKey:
 		for _, e := range s.Elements() {
 			if !k.allows(e.Text) {

@@ -56,3 +56,20 @@ func matchesWhole(t *testing.T, text, name string) bool {
 	found := re.FindString(name)
 	return found == name && (name != "" || re.MatchString(name))
 }
+
+// FuzzParseInterval: what is taken is positive, and its own text is taken for the
+// same.
+func FuzzParseInterval(f *testing.F) {
+	for _, text := range []string{"1", "30s", "1m30s", "-5s", "9223372036854775807", " 5 ", "0s"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := mm2.ParseInterval(text)
+		if err != nil {
+			return
+		}
+		if again, err := mm2.ParseInterval(d.String()); d <= 0 || err != nil || again != d {
+			t.Fatalf("ParseInterval(%q) = %v, which is read as %v, %v", text, d, again, err)
+		}
+	})
+}

@@ -42,6 +42,9 @@ const (
 	StringKey KeyType = "string"
 	ListKey   KeyType = "list"
 	ClassKey  KeyType = "class"
+
+	// IntervalKey is apograph's own: a time, see [ParseInterval].
+	IntervalKey KeyType = "interval"
 )
 
 // A Treatment says what apograph does about a key.
@@ -53,8 +56,6 @@ const (
 	Ignored  Treatment = "ignored"  // there is nothing that it could mean here: Reason says why
 	// Refused: a value other than the default is an error, as Reason says.
 	Refused Treatment = "refused"
-	// NotYet: accepted, and nothing is done about it in this release.
-	NotYet Treatment = "not yet"
 )
 
 // A Key is a setting of a mm2.properties file without the prefix of a cluster or
@@ -66,14 +67,17 @@ type Key struct {
 	Default string // in the text of a properties file; meaningful if HasDefault
 	// HasDefault is false of what is required and of what has no default (null).
 	HasDefault bool
-	Allowed    []string // if not empty: all values, or all elements of a list
-	AnyCase    bool     // Allowed is compared without regard to case
-	Min        int64    // of a number, if AtLeast
-	AtLeast    bool
-	Since      string // the first release that has it
-	Until      string // the last one; "" while there is none
-	Treatment  Treatment
-	Reason     string // one sentence without its full stop; "" for what is honoured
+	// Ours is what apograph does where a file is silent, if that is another thing
+	// than the default: one clause. "" else.
+	Ours      string
+	Allowed   []string // if not empty: all values, or all elements of a list
+	AnyCase   bool     // Allowed is compared without regard to case
+	Min       int64    // of a number, if AtLeast
+	AtLeast   bool
+	Since     string // the first release that has it
+	Until     string // the last one; "" while there is none
+	Treatment Treatment
+	Reason    string // one sentence without its full stop; "" for what is honoured
 }
 
 // Removed reports whether the newest release that the table knows, 4.3.1, has
@@ -100,6 +104,7 @@ type table struct {
 	by       map[string]int
 	security []string // SecurityKeys
 	names    []string // those, and all others
+	ours     []string // of names, apograph's own
 }
 
 func newTable() table {
@@ -107,6 +112,9 @@ func newTable() table {
 	for i, k := range t.list {
 		t.by[k.Name] = i
 		t.names = append(t.names, k.Name)
+		if k.On&Ours != 0 {
+			t.ours = append(t.ours, k.Name)
+		}
 	}
 	return t
 }
@@ -166,18 +174,6 @@ ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.key
 ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
 ssl.truststore.location ssl.truststore.password ssl.truststore.type`
 
-// SecretKey reports whether values of a key are never shown, whatever prefix the
-// key has.
-func SecretKey(name string) bool {
-	name = strings.ToLower(name)
-	for _, end := range []string{"password", "passphrase", "secret", "token", "credential", "credentials", "jaas.config", ".keystore.key", "private.key", "api.key", "access.key", "user.info"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
-}
-
 // Nearest returns the name of names that a misspelt one is most like; "" if none
 // is like it.
 func Nearest(name string, names []string) string {
@@ -199,6 +195,22 @@ func Nearest(name string, names []string) string {
 		}
 	}
 	return ""
+}
+
+// nearestOurs returns the key of apograph's own that a misspelt one is most like, or
+// is the beginning of; "" if there is none.
+func (t table) nearestOurs(name string) string {
+	rest := make([]string, len(t.ours))
+	for i, key := range t.ours {
+		if rest[i] = strings.TrimPrefix(key, ourPrefix); strings.HasPrefix(key, name+".") {
+			return key
+		}
+	}
+	near := Nearest(strings.TrimPrefix(name, ourPrefix), rest)
+	if near == "" {
+		return ""
+	}
+	return ourPrefix + near
 }
 
 // sameWords reports whether two names consist of the same words in another order,

@@ -28,6 +28,11 @@ func (k Key) atLeast(n int64) Key {
 	return k
 }
 
+func (k Key) ours(what string) Key {
+	k.Ours = what
+	return k
+}
+
 func (k Key) until(release string) Key {
 	k.Until = release
 	return k
@@ -55,19 +60,19 @@ func filterKeys() []Key {
 
 // topicKeys are the duties of the source connector.
 func topicKeys() []Key {
-	const exact = "every offset is translated exactly, from the ledger"
+	const newest = "the newest record of a partition has a sync within a second; this is how far behind it others begin"
 	return []Key{
 		key("refresh.topics.enabled", SourceConnector, BoolKey, "true", "2.4"),
-		key("refresh.topics.interval.seconds", SourceConnector, LongKey, "600", "2.4"),
+		key("refresh.topics.interval.seconds", SourceConnector, LongKey, "600", "2.4").ours("topics and partitions are looked for every 30 seconds"),
 		key("sync.topic.configs.enabled", SourceConnector, BoolKey, "true", "2.4"),
-		key("sync.topic.configs.interval.seconds", SourceConnector, LongKey, "600", "2.4"),
+		key("sync.topic.configs.interval.seconds", SourceConnector, LongKey, "600", "2.4").ours("settings are looked at whenever topics are looked for"),
 		key("sync.topic.acls.enabled", SourceConnector, BoolKey, "true", "2.4"),
 		key("sync.topic.acls.interval.seconds", SourceConnector, LongKey, "600", "2.4"),
-		key("replication.factor", SourceConnector, IntKey, "2", "2.4"),
-		key("offset.lag.max", SourceConnector, LongKey, "100", "2.4").is(Better, exact),
-		key("offset-syncs.topic.replication.factor", SourceConnector, ShortKey, "3", "2.4").is(NotYet, ""),
-		key("offset-syncs.topic.location", SourceConnector|CheckpointConnector, StringKey, "source", "3.0").of("source", "target").is(NotYet, ""),
-		key("emit.offset-syncs.enabled", SourceConnector, BoolKey, "true", "3.9").is(NotYet, ""),
+		key("replication.factor", SourceConnector, IntKey, "2", "2.4").ours("topics are made with the replication factor that they have on the source"),
+		key("offset.lag.max", SourceConnector, LongKey, "100", "2.4").is(Better, newest),
+		key("offset-syncs.topic.replication.factor", SourceConnector, ShortKey, "3", "2.4"),
+		key("offset-syncs.topic.location", SourceConnector|CheckpointConnector, StringKey, "source", "3.0").of("source", "target"),
+		key("emit.offset-syncs.enabled", SourceConnector, BoolKey, "true", "3.9"),
 		key("consumer.poll.timeout.ms", SourceConnector|CheckpointConnector, LongKey, "1000", "2.4").is(Ignored, "idle partitions wait at the broker"),
 		key("heartbeats.replication.enabled", SourceConnector, BoolKey, "true", "4.0"),
 		key("metric.names.formats", SourceConnector|CheckpointConnector, ListKey, "legacy", "4.3").of("legacy", "new").is(Ignored, "there is no JMX here"),
@@ -77,21 +82,21 @@ func topicKeys() []Key {
 // groupKeys are the duties of the checkpoint connector.
 func groupKeys() []Key {
 	return []Key{
-		key("refresh.groups.enabled", CheckpointConnector, BoolKey, "true", "2.4").is(NotYet, ""),
-		key("refresh.groups.interval.seconds", CheckpointConnector, LongKey, "600", "2.4").is(NotYet, ""),
-		key("emit.checkpoints.enabled", CheckpointConnector, BoolKey, "true", "2.4").is(NotYet, ""),
-		key("emit.checkpoints.interval.seconds", CheckpointConnector, LongKey, "60", "2.4").is(NotYet, ""),
-		key("sync.group.offsets.enabled", CheckpointConnector, BoolKey, "false", "2.7").is(NotYet, ""),
-		key("sync.group.offsets.interval.seconds", CheckpointConnector, LongKey, "60", "2.7").is(NotYet, ""),
-		key("checkpoints.topic.replication.factor", CheckpointConnector, ShortKey, "3", "2.4").is(NotYet, ""),
+		key("refresh.groups.enabled", CheckpointConnector, BoolKey, "true", "2.4"),
+		key("refresh.groups.interval.seconds", CheckpointConnector, LongKey, "600", "2.4"),
+		key("emit.checkpoints.enabled", CheckpointConnector, BoolKey, "true", "2.4"),
+		key("emit.checkpoints.interval.seconds", CheckpointConnector, LongKey, "60", "2.4"),
+		key("sync.group.offsets.enabled", CheckpointConnector, BoolKey, "false", "2.7"),
+		key("sync.group.offsets.interval.seconds", CheckpointConnector, LongKey, "60", "2.7"),
+		key("checkpoints.topic.replication.factor", CheckpointConnector, ShortKey, "3", "2.4"),
 	}
 }
 
 func heartbeatKeys() []Key {
 	return []Key{
-		key("emit.heartbeats.enabled", HeartbeatConnector, BoolKey, "true", "2.4").is(NotYet, ""),
-		key("emit.heartbeats.interval.seconds", HeartbeatConnector, LongKey, "1", "2.4").is(NotYet, ""),
-		key("heartbeats.topic.replication.factor", HeartbeatConnector, ShortKey, "3", "2.4").is(NotYet, ""),
+		key("emit.heartbeats.enabled", HeartbeatConnector, BoolKey, "true", "2.4"),
+		key("emit.heartbeats.interval.seconds", HeartbeatConnector, LongKey, "1", "2.4"),
+		key("heartbeats.topic.replication.factor", HeartbeatConnector, ShortKey, "3", "2.4"),
 	}
 }
 
@@ -196,10 +201,10 @@ func ourKeys() []Key {
 	return []Key{
 		key("apograph.ledger.dir", Ours|Driver, StringKey, ".", ""),
 		plain("apograph.start", Ours, StringKey, ""),
-		plain("apograph.refresh.interval", Ours, StringKey, ""),
+		plain("apograph.refresh.interval", Ours, IntervalKey, ""),
 		plain("apograph.policy", Ours, StringKey, "").of("default", "identity", "map"),
 		key("apograph.policy.map", Ours, ListKey, "", ""),
-		key("apograph.sync.group.rewinds", Ours, BoolKey, "false", "").is(NotYet, ""),
+		key("apograph.sync.group.rewinds", Ours, BoolKey, "false", ""),
 		plain("apograph.schema.registry.url", Ours, StringKey, ""),
 	}
 }

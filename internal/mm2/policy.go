@@ -48,6 +48,7 @@ type Policy struct {
 // A PolicyError reports a setting that makes no policy.
 type PolicyError struct {
 	Key string
+	At  int // bytes of the value in front of what is wrong
 	Err error
 }
 
@@ -68,7 +69,7 @@ func ParsePolicy(settings map[string]string) (Policy, error) {
 	}
 	if separator, ok := settings[PolicySeparatorKey]; ok {
 		if separator == "" {
-			return Policy{}, &PolicyError{PolicySeparatorKey, errors.New("the separator is empty")}
+			return Policy{}, &PolicyError{Key: PolicySeparatorKey, Err: errors.New("the separator is empty")}
 		}
 		p.separator, p.internal = separator, separator
 	}
@@ -81,11 +82,12 @@ func ParsePolicy(settings map[string]string) (Policy, error) {
 	rules, ruled := settings[PolicyMapKey]
 	switch {
 	case p.kind == PolicyMap:
-		if p.renames, err = parseRenames(rules); err != nil {
-			return Policy{}, &PolicyError{PolicyMapKey, err}
+		var at int
+		if p.renames, at, err = parseRenames(rules); err != nil {
+			return Policy{}, &PolicyError{PolicyMapKey, at, err}
 		}
 	case ruled:
-		return Policy{}, &PolicyError{PolicyMapKey, fmt.Errorf("rules for names need %s=%s", PolicyKey, PolicyMap)}
+		return Policy{}, &PolicyError{Key: PolicyMapKey, Err: fmt.Errorf("rules for names need %s=%s", PolicyKey, PolicyMap)}
 	}
 	return p, nil
 }
@@ -97,7 +99,7 @@ func policyKind(settings map[string]string) (PolicyKind, error) {
 		case PolicyDefault, PolicyIdentity, PolicyMap:
 			return k, nil
 		}
-		return "", &PolicyError{PolicyKey, fmt.Errorf("%q is none of %s, %s, %s", kind, PolicyDefault, PolicyIdentity, PolicyMap)}
+		return "", &PolicyError{Key: PolicyKey, Err: fmt.Errorf("%q is none of %s, %s, %s", kind, PolicyDefault, PolicyIdentity, PolicyMap)}
 	}
 	class, ok := settings[PolicyClassKey]
 	switch strings.TrimSpace(class) {
@@ -109,7 +111,7 @@ func policyKind(settings map[string]string) (PolicyKind, error) {
 	if !ok {
 		return PolicyDefault, nil
 	}
-	return "", &PolicyError{PolicyClassKey, fmt.Errorf("%s is a class that cannot be run here; use one of Kafka's two, or %s=%s", class, PolicyKey, PolicyMap)}
+	return "", &PolicyError{Key: PolicyClassKey, Err: fmt.Errorf("%s is a class that cannot be run here; use one of Kafka's two, or %s=%s", class, PolicyKey, PolicyMap)}
 }
 
 // Kind returns how the policy names topics.

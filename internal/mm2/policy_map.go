@@ -9,6 +9,8 @@ import (
 
 // A rename is one rule of the map policy.
 type rename struct {
+	rule    string  // as it stands in the list
+	at      int     // bytes of the list in front of it
 	pattern pattern // of a name that is meant literally: re is nil
 	parts   []replacementPart
 }
@@ -46,23 +48,26 @@ func legalInTopic(r rune) bool {
 // parseRenames reads rules. What stands in front of the last equals sign is a
 // name where it consists of the characters that names do, dots among them;
 // else an expression on the whole name, as in the lists of topics. The first rule
-// that matches a topic counts.
-func parseRenames(rules string) ([]rename, error) {
-	var renames []rename
+// that matches a topic counts. An error is about the rule at that byte.
+func parseRenames(rules string) (renames []rename, at int, err error) {
 	for _, e := range SplitList(rules) {
 		if e.Text == "" {
 			continue
 		}
 		r, err := parseRename(e.Text)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", e.Text, err)
+		if cut, ok := FindCut(rules); ok && err != nil && cut.Comma == e.At+len(e.Text) {
+			err = fmt.Errorf("%s is cut at its comma: commas separate rules", cut.What)
 		}
+		if err != nil {
+			return nil, e.At, fmt.Errorf("%q: %w", e.Text, err)
+		}
+		r.rule, r.at = e.Text, e.At
 		renames = append(renames, r)
 	}
 	if len(renames) == 0 {
-		return nil, errors.New("there is no rule")
+		return nil, 0, errors.New("there is no rule")
 	}
-	return renames, nil
+	return renames, 0, nil
 }
 
 func parseRename(rule string) (rename, error) {
@@ -75,24 +80,27 @@ func parseRename(rule string) (rename, error) {
 		if err := CheckTopicName(from); err != nil {
 			return rename{}, err
 		}
-		return rename{pattern{text: from}, []replacementPart{{to, -1}}}, CheckTopicName(to)
+		return rename{pattern: pattern{text: from}, parts: []replacementPart{{to, -1}}}, CheckTopicName(to)
 	}
 	p, err := parsePattern(from)
 	if err != nil {
 		return rename{}, err
 	}
 	parts, err := parseReplacement(to, p.re)
-	return rename{p, parts}, err
+	return rename{pattern: p, parts: parts}, err
 }
 
 // parseReplacement reads what Matcher.appendReplacement of Java does: $1, with as
 // many digits as there is a group for, ${name}, and a backslash in front of what
-// is meant literally. In Go, $1x would be a group of that name.
+// is meant literally. In Go, $1x would be a group of that name. What no topic's name
+// can hold is refused, and \1, which would be a 1.
 func parseReplacement(s string, re *regexp.Regexp) ([]replacementPart, error) {
 	var parts []replacementPart
 	text := func(s string) { parts = append(parts, replacementPart{s, -1}) }
 	for s != "" {
 		switch {
+		case len(s) > 1 && s[0] == '\\' && s[1] >= '0' && s[1] <= '9':
+			return nil, fmt.Errorf("%q is no group: write $%c", s[:2], s[1])
 		case s[0] == '\\' && len(s) > 1:
 			text(s[1:2])
 			s = s[2:]
@@ -116,6 +124,11 @@ func parseReplacement(s string, re *regexp.Regexp) ([]replacementPart, error) {
 	}
 	if len(parts) == 0 {
 		return nil, errors.New("the replacement is empty")
+	}
+	for _, p := range parts {
+		if strings.IndexFunc(p.text, func(r rune) bool { return !legalInTopic(r) }) >= 0 {
+			return nil, fmt.Errorf("%q in the replacement is no name of a topic: it has other characters than letters, digits, dot, underscore and dash", p.text)
+		}
 	}
 	return parts, nil
 }

@@ -30,6 +30,8 @@ func TestPoliciesThatAreNone(t *testing.T) {
 		{mm2.PolicyMapKey, "no group for", map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: "(a).*=$x"}},
 		{mm2.PolicyMapKey, `no group "x"`, map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: "(a).*=${x}"}},
 		{mm2.PolicyMapKey, "ends with a backslash", map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: `(a).*=b\`}},
+		{mm2.PolicyMapKey, "write $1", map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: `(a).*=b\1`}},
+		{mm2.PolicyMapKey, `"/x" in the replacement is no name`, map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: `(a).*=$1/x`}},
 		{mm2.PolicyMapKey, "look-ahead", map[string]string{mm2.PolicyKey: "map", mm2.PolicyMapKey: "(?!a).*=b"}},
 	}
 	for _, tt := range tests {
@@ -57,9 +59,9 @@ func policy(t *testing.T, settings ...string) mm2.Policy {
 // groups are as in Java.
 func TestMap(t *testing.T) {
 	p := policy(t, mm2.PolicyKey, "map", mm2.PolicyMapKey,
-		`a.b=first, a[.-]b=second, (\w+)-v(\d)=$2x.$1, (?<team>t\d)_.*=all-${team}0, (x)(y)?z=$1$2, q(.*)=\$$1$10, heartbeats\d=h`)
+		`a.b=first, a[.-]b=second, (\w+)-v(\d)=$2x.$1, (?<team>t\d)_.*=all-${team}0, (x)(y)?z=$1$2, q(.*)=\_$1$10, heartbeats\d=h`)
 	for topic, want := range map[string]string{
-		"a.b": "first", "a-b": "second", "aXb": "aXb", "orders-v7": "7x.orders", "t1_x": "all-t10", "xz": "x", "xyz": "xy", "qa": "$aa0",
+		"a.b": "first", "a-b": "second", "aXb": "aXb", "orders-v7": "7x.orders", "t1_x": "all-t10", "xz": "x", "xyz": "xy", "qa": "_aa0",
 		"other": "other", "heartbeats": "S.heartbeats", "S.heartbeats": "S.S.heartbeats", "myheartbeats": "myheartbeats", "heartbeats1": "h", "orders-v7x": "orders-v7x",
 	} {
 		if got := p.Remote("S", topic); got != want {

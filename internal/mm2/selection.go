@@ -1,9 +1,12 @@
 // Package mm2 is MirrorMaker 2 as the rest of apograph sees it: its rules for
-// choosing and naming topics. Its wire formats, property files and offset-sync
-// store belong here too.
+// choosing and naming topics, its property files, the records of its internal
+// topics to the byte, and the store of offset syncs by which it translates. Of
+// what it does only that is here which the product needs; how it writes syncs and
+// checkpoints is in the tests, to compare with.
 package mm2
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,10 +57,14 @@ func SplitList(list string) []ListElement {
 // follow as well. The error is a [*PatternError].
 func ParsePatterns(lists []string) (Patterns, error) {
 	var p Patterns
-	elements := slices.DeleteFunc(SplitList(strings.Join(lists, ",")), func(e ListElement) bool { return e.Text == "" })
+	list := strings.Join(lists, ",")
+	elements := slices.DeleteFunc(SplitList(list), func(e ListElement) bool { return e.Text == "" })
 	flags := ""
 	for i, e := range elements {
 		x, scan, err := compilePattern(flags, e.Text)
+		if err != nil || scan.quoteAt >= 0 {
+			err = cmp.Or(cutError(list, e), err)
+		}
 		if err != nil {
 			return Patterns{}, err
 		}
@@ -143,6 +150,16 @@ func (p Patterns) Texts() []string {
 		texts[i] = x.text
 	}
 	return texts
+}
+
+// Expressions returns the expressions in order, with the flags that hold for
+// them.
+func (p Patterns) Expressions() []string {
+	all := make([]string, len(p.list))
+	for i, x := range p.list {
+		all[i] = x.re.String()
+	}
+	return all
 }
 
 // Unmatched returns the expressions that match none of names.
