@@ -99,6 +99,7 @@ type checker struct {
 	commit commitRecord
 	books  flowCounts
 	marks  markCounts
+	groups int // values that the last commit left
 	pairs  map[PairID]*checkedPair
 }
 
@@ -144,7 +145,7 @@ func (c *checker) run() error {
 	if err := c.tree.checkBuckets(c.format); err != nil {
 		return err
 	}
-	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.readMarks, c.pages, c.folded, c.targets, c.journal, c.ends, c.flow}
+	steps := []func() error{c.buckets, c.meta, c.openings, c.states, c.readMarks, c.pages, c.folded, c.targets, c.journal, c.ends, c.flow, c.checkGroups}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -213,6 +214,8 @@ func (c *checker) meta() error {
 			c.books, err = decodeFlowCounts(payload)
 		case metaMarks:
 			c.marks, err = decodeMarkCounts(payload)
+		case metaGroups:
+			c.groups, err = decodeGroupsCount(payload)
 		}
 		return err
 	})

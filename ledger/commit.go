@@ -40,6 +40,7 @@ type task struct {
 	order   *Order
 	made    *madeChange
 	accept  *acceptChange
+	groups  groupsChange
 	settled *partition // whose stop ends
 }
 
@@ -55,6 +56,8 @@ type commit struct {
 	format  int        // of the file, before
 	counts  flowCounts // afterwards
 	marks   markCounts // afterwards
+
+	groupCount int // values in the bucket groups, afterwards
 
 	unfolded []*pair  // writer.unfolded, afterwards
 	journal  []uint64 // writer.journal, afterwards
@@ -125,7 +128,7 @@ func (l *Ledger) CommitLoop(ctx context.Context) error {
 // commit writes what is queued, and does the task. The caller holds l.commitMu.
 func (l *Ledger) commit(t task) error {
 	c, err := l.take(t)
-	if err != nil || len(c.changes) == 0 && c.scope == nil && !c.flowNews() && !c.markNews() {
+	if err != nil || len(c.changes) == 0 && c.scope == nil && len(c.groups) == 0 && !c.flowNews() && !c.markNews() {
 		return err
 	}
 	defer c.forget()
@@ -175,6 +178,7 @@ func (l *Ledger) take(t task) (*commit, error) {
 		c.change(a.pair).record = &record
 	}
 	c.countMarks(l.marks)
+	c.groupCount = c.countGroups(l.groups)
 	return c, nil
 }
 
@@ -302,6 +306,8 @@ func (l *Ledger) publish(c *commit) {
 	}
 	l.publishFlow(c)
 	l.publishMarks(c)
+	l.publishGroups(c)
+	c.tell(l.followers)
 }
 
 func (l *Ledger) publishChange(ch *change, number uint64) {

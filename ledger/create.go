@@ -113,6 +113,7 @@ func writeBuckets(tx *bbolt.Tx, id *Identity, now time.Time) error {
 		metaCommit:   commitValue(commitRecord{time: now.UnixMilli()}),
 		metaBooks:    flowCountsValue(flowCounts{}),
 		metaMarks:    markCountsValue(markCounts{}),
+		metaGroups:   groupsCountValue(0),
 	}
 	for key, value := range values {
 		if err := put(tx, bucketMeta, []byte(key), value); err != nil {

@@ -104,6 +104,7 @@ func TestOpenMissesValues(t *testing.T) {
 		"missing-key": lawKeys, "missing-bucket": lawBuckets, "state-end": lawTiling, "journal-hole": lawJournal,
 		"journal-not-folded": lawJournal, "topic-lost": lawKeys, "order-lost": lawKeys, "stop-lost": lawKeys, "books-lost": lawKeys,
 		"accepted-lost": lawKeys, "doubt-lost": lawKeys, "doubt-beyond": lawDoubts, "format-2-of-marks": lawEncoding,
+		"group-lost": lawKeys, "group-of-nothing": lawGroups, "format-4-without-groups": lawBuckets,
 		"topic-moved": lawChecksum, "skip-without-reason": lawOrders, "format-2-without-books": lawBuckets,
 	}
 	for _, s := range sabotages() {
@@ -143,7 +144,7 @@ func TestSabotageOfEveryLaw(t *testing.T) {
 	for _, law := range []string{
 		lawMeta, lawStructure, lawBuckets, lawKeys, lawChecksum, lawEncoding, lawTile, lawDigest, lawAttributes, lawPair, lawTiling,
 		lawBeforeStart, lawTotals, lawIndex, lawJournal, lawOpening, lawGeneration, lawClosing, lawProducers, lawState,
-		lawTopics, lawMade, lawOrders, lawStops, lawCut, lawAccepted, lawDoubts,
+		lawTopics, lawMade, lawOrders, lawStops, lawCut, lawAccepted, lawDoubts, lawGroups,
 	} {
 		if !broken[law] {
 			t.Errorf("nothing breaks law %s", law)
@@ -191,6 +192,7 @@ func fixtureSabotages() []sabotage {
 		"topic-nameless", "topic-lost", "made-unsorted", "made-lost", "skip-without-reason", "order-of-nothing", "order-lost", "stop-without-reason", "stop-lost",
 		"half-format-1",
 		"cut-elsewhere", "cut-successor", "accepted-copied", "accepted-overlap", "doubt-beyond", "format-2-of-marks",
+		"group-lost", "group-of-nothing", "group-unsorted",
 	}
 	chosen := slices.DeleteFunc(sabotages(), func(s sabotage) bool { return !slices.Contains(kept, s.name) })
 	return append(chosen, edited("future-format", "", "", func(e *editor) {
@@ -270,6 +272,7 @@ func TestGoodFixture(t *testing.T) {
 	if l.State(6).CaughtUpMillis != startMillis-5 || l.State(7).CaughtUpMillis != startMillis || l.State(2).CaughtUpMillis != -1 {
 		t.Errorf("states %+v, %+v, %+v", l.State(6), l.State(7), l.State(2))
 	}
+	mustHaveGroups(t, l, goodGroups())
 	// Five entries of pair 2 are ten records and a marker behind the second:
 	// 401 is the sixth offset of the 37th five, and the fifth record.
 	if e, err := l.FindSource(2, 401); err != nil || e.TargetOf(401) != 364 {

@@ -28,11 +28,13 @@ func TestFormats(t *testing.T) {
 		1: formatRecord([]SeenTopic{}, []madeTopic(nil), []Order(nil), []Stop{}),
 		2: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
 		3: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
+		4: formatRecord(goodTopics(), goodMade(), goodOrders(), goodStops()),
 	}
 	for number := oldestFormat; number <= format; number++ {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			ends := map[PairID]Position{1: {30, 25, 20}, 2: {663, 603, 603}, 3: {24, 11, 7}, 4: {3, 3, 3}, 5: {5, 30, 5}}
-			path := copyOfFormat(t, number)
+			wrote := number
+			path := copyOfFormat(t, wrote)
 			mustCheckFile(t, path)
 			l := mustOpen(t, path)
 			mustBe(t, l, number, ends, flows[number])
@@ -58,9 +60,19 @@ func TestFormats(t *testing.T) {
 			mustDoubt(t, l, 3, Range{4, 6}, 7)
 			mustCommit(t, l)
 			l = reopen(t, l)
-			mustBe(t, l, format, ends, after)
+			if number < formatMarks {
+				number = format
+			}
+			mustBe(t, l, number, ends, after)
 			if got := l.Doubts(3); len(got) != 1 || got[0].Range != (Range{4, 6}) {
 				t.Errorf("doubts %v", got)
+			}
+			mustHaveGroups(t, l, map[int]map[string][]GroupCommit{4: goodGroups()}[wrote])
+			mustKeep(t, l, map[string][]GroupCommit{"new": {{Topic: "t", Offset: 1}}})
+			l = reopen(t, l)
+			mustBe(t, l, format, ends, after)
+			if got := l.GroupCommits("new"); len(got) != 1 || got[0].Offset != 1 {
+				t.Errorf("committed for the group: %v", got)
 			}
 		})
 	}
@@ -119,10 +131,10 @@ func formatOf(t *testing.T, file []byte) int {
 // TestFormatRule: a version reads the formats up to its own, and no other. The
 // first version's own was 1, so that it refuses what this one writes.
 func TestFormatRule(t *testing.T) {
-	for number, known := range map[int]bool{0: false, 1: true, 2: true, 3: true, 4: false, 255: false, 256: false, 513: false, 65535: false} {
+	for number, known := range map[int]bool{0: false, 1: true, 2: true, 3: true, 4: true, 5: false, 255: false, 256: false, 513: false, 65535: false} {
 		path := copyOfFormat(t, 2)
-		if number == 3 {
-			path = copyOfFormat(t, 3)
+		if number >= formatMarks && known {
+			path = copyOfFormat(t, number)
 		}
 		edited("", "", "", func(e *editor) {
 			e.seal(bucketMeta, []byte(metaFormat), binary.BigEndian.AppendUint16(nil, uint16(number)))

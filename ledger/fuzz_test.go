@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -129,8 +130,13 @@ func FuzzDecodeFlow(f *testing.F) {
 		f.Add(byte(6), pairKey(9), pairValue(pairKey(9), closed)[checksumSize:])
 		closed.Closed = nil
 	}
+	for group, commits := range goodGroups() {
+		f.Add(byte(7), []byte(group), groupValue([]byte(group), commits)[checksumSize:])
+	}
 	f.Fuzz(func(t *testing.T, book byte, key, payload []byte) {
-		switch book % 7 {
+		switch book % 8 {
+		case 7:
+			fuzzGroup(t, key, payload)
 		case 4:
 			fuzzAccepted(t, key, payload)
 		case 5:
@@ -160,6 +166,24 @@ func fuzzAccepted(t *testing.T, key, payload []byte) {
 	}
 	if _, again, err := decodeAccepted(key, acceptedValue(key, &a)[checksumSize:]); err != nil || again != a {
 		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, a)
+	}
+}
+
+func fuzzGroup(t *testing.T, key, payload []byte) {
+	commits, err := decodeGroup(key, payload)
+	if err != nil {
+		return
+	}
+	for i, c := range commits {
+		if c.Topic == "" || len(c.Topic) > 249 || c.Partition < 0 || c.Offset < 0 || c.Source < 0 || c.AtMillis < 0 || c.Before < -1 ||
+			i > 0 && c.Topic+fmt.Sprintf("%10d", c.Partition) <= commits[i-1].Topic+fmt.Sprintf("%10d", commits[i-1].Partition) &&
+				c.Topic == commits[i-1].Topic || i > 0 && c.Topic < commits[i-1].Topic {
+			t.Fatalf("%+v under %x", commits, key)
+		}
+	}
+	again, err := decodeGroup(key, groupValue(key, commits)[checksumSize:])
+	if len(commits) == 0 || err != nil || !slices.Equal(again, commits) {
+		t.Fatalf("written and read again: %+v, %v, want %+v", again, err, commits)
 	}
 }
 

@@ -44,4 +44,5 @@ const (
 	lawMade   = "made_topics"
 	lawOrders = "orders"
 	lawStops  = "stops"
+	lawGroups = "group_commits"
 )

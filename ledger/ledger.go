@@ -53,10 +53,12 @@ type Ledger struct {
 	mu        sync.RWMutex
 	identity  Identity // only its format changes
 	flow      flowBooks
-	marks     markCounts // of values in the file
+	marks     markCounts        // of values in the file
+	groups    map[string][]byte // payloads in the file, by group; never changed
 	pairs     map[PairID]*pair
 	last      commitRecord
 	scope     Scope
+	followers []*Follower
 	queue     []*pair     // pairs with something to commit
 	queued    int         // bytes of memory that the queues take, about
 	timer     *time.Timer // makes the queue due; nil while it is empty

@@ -84,6 +84,8 @@ func keyText(bucket string, key []byte) string {
 		if id, kind, source, ok := parseDoubtKey(key); ok {
 			return fmt.Sprintf("pair %d %v source %d", id, kind, source)
 		}
+	case bucketGroups:
+		return fmt.Sprintf("group %.300q", key)
 	case bucketOrders, bucketStops:
 		if p, ok := parsePartitionKey(key); ok {
 			return fmt.Sprintf("topic %q partition %d", p.topic, p.partition)
@@ -108,7 +110,7 @@ func damageIn(bucket string, key []byte, err error) error {
 // load reads what a Ledger keeps in memory: who it is, the pairs with their
 // states, the last page of each, and the journal.
 func (l *Ledger) load(t *tree) error {
-	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow, l.loadMarks}
+	steps := []func(*tree) error{l.loadMeta, l.loadPairs, l.loadStates, l.loadPages, l.loadJournal, l.loadFlow, l.loadMarks, l.loadGroups}
 	for _, step := range steps {
 		if err := step(t); err != nil {
 			return err

@@ -40,6 +40,8 @@ func (c *commit) needs() int {
 	caughtUp := func(ch *change) bool { return ch.state != nil && ch.state.CaughtUpMillis >= 0 }
 	keeps := func(ch stopChange) bool { return ch.stop != nil && ch.stop.Kept != 0 }
 	switch {
+	case len(c.groups) > 0:
+		return formatGroups
 	case slices.ContainsFunc(c.stops, keeps):
 		return formatMarks
 	case c.markNews() || c.close != nil && c.closing.Cut != nil || slices.ContainsFunc(c.changes, caughtUp):
@@ -72,6 +74,9 @@ func (c *commit) lift(tx *bbolt.Tx) error {
 		return err
 	}
 	if err := put(tx, bucketMeta, []byte(metaMarks), markCountsValue(c.marks)); err != nil {
+		return err
+	}
+	if err := put(tx, bucketMeta, []byte(metaGroups), groupsCountValue(c.groupCount)); err != nil {
 		return err
 	}
 	return put(tx, bucketMeta, []byte(metaFormat), formatValue())

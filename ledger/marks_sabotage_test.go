@@ -101,12 +101,13 @@ func markSabotages() []sabotage {
 			}
 		}),
 		edited("format-2-of-marks", lawEncoding, bucketPairs, func(e *editor) {
-			for _, bucket := range []string{bucketAccepted, bucketDoubts} {
+			for _, bucket := range []string{bucketAccepted, bucketDoubts, bucketGroups} {
 				if err := e.tx.DeleteBucket([]byte(bucket)); err != nil {
 					e.t.Fatal(err)
 				}
 			}
 			e.remove(bucketMeta, []byte(metaMarks))
+			e.remove(bucketMeta, []byte(metaGroups))
 			e.seal(bucketMeta, []byte(metaFormat), []byte{0, 2})
 		}),
 	}

@@ -143,6 +143,11 @@ func (r *rewriter) rewrite(t *tree) error {
 			return err
 		}
 	}
+	if got < formatGroups {
+		if err := r.put(bucketMeta, []byte(metaGroups), groupsCountValue(0)); err != nil {
+			return err
+		}
+	}
 	return r.commit()
 }
 

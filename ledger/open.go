@@ -89,6 +89,7 @@ func newLedger(path string, o Options) *Ledger {
 		full:     make(chan struct{}, 1),
 		pairs:    make(map[PairID]*pair),
 		flow:     newFlowBooks(),
+		groups:   make(map[string][]byte),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 const (
 	// format is the current one: what new files have, and what a file has that
 	// something was written to which an earlier format has no room for.
-	format = 3
+	format = 4
 
 	// oldestFormat is the first one that this version reads, checks and goes on
 	// writing.
@@ -22,6 +22,9 @@ const (
 	// formatMarks is the first one with acceptances, doubts, cuts, and the time
 	// when a pair was last caught up.
 	formatMarks = 3
+
+	// formatGroups is the first one with what was committed for groups.
+	formatGroups = 4
 )
 
 // Keys of the bucket meta. The first one, and how its value is sealed, must
@@ -31,8 +34,9 @@ const (
 	metaIdentity = "identity"
 	metaScope    = "scope"
 	metaCommit   = "commit"
-	metaBooks    = "books" // from format 2 on
-	metaMarks    = "marks" // from format 3 on
+	metaBooks    = "books"  // from format 2 on
+	metaMarks    = "marks"  // from format 3 on
+	metaGroups   = "groups" // from format 4 on
 )
 
 // metaKeys returns the keys of the bucket meta in a file of a format that this
@@ -44,6 +48,9 @@ func metaKeys(format int) []string {
 	}
 	if format >= formatMarks {
 		keys = append(keys, metaMarks)
+	}
+	if format >= formatGroups {
+		keys = append(keys, metaGroups)
 	}
 	return keys
 }

@@ -24,8 +24,8 @@ import (
 //	pair 6  cut-0, closed with a cut, with acceptances and doubts
 //	pair 7  cut-0, generation 2
 //
-// Beside the pairs it has what goodTopics, goodMade, goodOrders and goodStops
-// say.
+// Beside the pairs it has what goodTopics, goodMade, goodOrders, goodStops and
+// goodGroups say.
 func buildGood(t testing.TB, path string) {
 	t.Helper()
 	building := filepath.Join(t.TempDir(), "building.ledger")
@@ -148,6 +148,7 @@ func mustFillFlow(t testing.TB, l *Ledger) {
 	for _, m := range goodMade() {
 		mustMake(t, l, m)
 	}
+	mustKeep(t, l, goodGroups())
 	for _, o := range goodOrders() {
 		if err := l.SetOrder(o); err != nil {
 			t.Fatal(err)
@@ -391,7 +392,7 @@ func sabotages() []sabotage {
 	}
 	all = append(all, valueSabotages()...)
 	all = append(append(all, bookSabotages()...), pairSabotages()...)
-	return append(append(all, flowSabotages()...), markSabotages()...)
+	return append(append(append(all, flowSabotages()...), markSabotages()...), groupSabotages()...)
 }
 
 // rootOf returns the page of the list of buckets.

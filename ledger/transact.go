@@ -90,6 +90,9 @@ func (c *commit) write(tx *bbolt.Tx) error {
 	if err := c.writeMarks(tx); err != nil {
 		return err
 	}
+	if err := c.writeGroups(tx); err != nil {
+		return err
+	}
 	return put(tx, bucketMeta, []byte(metaCommit), commitValue(c.commitRecord))
 }
 

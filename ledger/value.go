@@ -24,6 +24,9 @@ const (
 	// From format 3 on: what is known about entries of the pairs.
 	bucketAccepted = "accepted" // pair, source -> who accepts what, and why
 	bucketDoubts   = "doubts"   // pair, kind, source -> since when it is in doubt
+
+	// From format 4 on.
+	bucketGroups = "groups" // group -> what was committed for it on the target
 )
 
 // bucketNames returns the buckets of a file of a format that this version
@@ -35,6 +38,9 @@ func bucketNames(format int) []string {
 	}
 	if format >= formatMarks {
 		names = append(names, bucketAccepted, bucketDoubts)
+	}
+	if format >= formatGroups {
+		names = append(names, bucketGroups)
 	}
 	return names
 }
