@@ -33,4 +33,11 @@
 //
 // The package also reads and writes offsets in the form of Kafka's consumer
 // groups tool: see [ResetPlan], and [Sheet] for millions of them.
+//
+// # From a program of your own
+//
+// Open the file with ledger.Open, read only, make an [Index], and ask
+// [Index.Forward] or [Index.Reverse] about as many offsets as there are. While a
+// copier holds the file it cannot be opened: take a snapshot then (apograph
+// ledger snapshot), and open that with ledger.OpenCopy.
 package translate

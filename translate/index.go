@@ -127,6 +127,12 @@ func (x *Index) answer(ctx context.Context, queries []Query, pairs map[partition
 	return answers, nil
 }
 
+// SourceTopic returns the name on the source of the topic whose partition is copied
+// to one of the target; "" if the ledger has no book of it.
+func (x *Index) SourceTopic(topic string, number int32) string {
+	return x.targets[partition{topic, number}].SourceTopic
+}
+
 // Translate answers the rows of a sheet, in reverse those about offsets of the
 // target. Errors are those of [Index.Forward].
 func (s *Sheet) Translate(ctx context.Context, x *Index, reverse bool) error {

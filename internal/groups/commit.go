@@ -18,6 +18,10 @@ type Outcome struct {
 	// nothing or could not be read.
 	Committed int64
 
+	// Sent says that the commit was sent, so that it may have had an effect
+	// unless it was refused.
+	Sent bool
+
 	// Err says that the commit has failed, that its outcome is not known, or
 	// that it does not read back. Action is then DoCommit if it was acknowledged.
 	Err error
@@ -204,7 +208,7 @@ func (b *batch) readBack(ctx context.Context, ids []string) {
 	for i := range b.outcomes {
 		outcome, commit := &b.outcomes[i], &b.commits[i]
 		has := offsets[commit.Group]
-		outcome.Committed = has.Committed(commit.Partition)
+		outcome.Committed, outcome.Sent = has.Committed(commit.Partition), b.sent[i]
 		if outcome.Err != nil && outcome.Committed == commit.Offset {
 			outcome.Decision, outcome.Err = b.found(i), nil
 		}

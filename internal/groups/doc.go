@@ -1,7 +1,8 @@
 // Package groups reads the committed offsets of consumer groups on one cluster
 // and commits offsets for groups on another, as somebody outside of the groups.
 //
-//   - [Cluster.Groups]: what a group is, and whether it has members.
+//   - [Cluster.List], [Cluster.Groups]: what groups there are, what one is, and
+//     whether it has members.
 //   - [Cluster.Offsets], [Cluster.DecidedOffsets]: what it has committed.
 //   - [Decide]: whether an offset may be committed, and why not.
 //   - [Cluster.Commit]: committing, and reading back what is there then.

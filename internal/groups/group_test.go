@@ -55,6 +55,34 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestList: groups of all kinds are listed, those of all brokers, or as many as
+// answer.
+func TestList(t *testing.T) {
+	f := newFake(t, kafkatest.ClusterOptions{Brokers: 3})
+	want := map[string]groups.Kind{"share": groups.Share, "consumer": groups.Consumer, "connect-x": groups.Connect}
+	for i, id := range groupNames(30) {
+		f.commit(id, "orders", 0, int64(i))
+		want[id] = groups.Simple
+	}
+	f.consume("consumer", kgo.ServerSideBalancer())
+	join(f.ctx, t, f.Bootstrap, "connect-x", "connect")
+	share(f.ctx, t, f.Bootstrap, "share")
+	got, err := f.under.List(f.ctx)
+	if err != nil || len(got) != len(want) {
+		t.Errorf("%d groups, want %d; %v", len(got), len(want), err)
+	}
+	for id, kind := range want {
+		if got[id].Kind != kind || got[id].ID != id {
+			t.Errorf("%s: %+v, want %s", id, got[id], kind)
+		}
+	}
+	f.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.ListGroups, Nodes: []int32{1}, Err: kerr.CoordinatorNotAvailable, Count: -1})
+	part, err := f.under.List(f.ctx)
+	if !errors.Is(err, kerr.CoordinatorNotAvailable) || len(part) == 0 || len(part) >= len(want) {
+		t.Errorf("%d groups of two brokers, %v", len(part), err)
+	}
+}
+
 // TestGroupsOfOldBrokers: brokers before 2.6 do not say in which state a group
 // is that they list.
 func TestGroupsOfOldBrokers(t *testing.T) {

@@ -91,7 +91,7 @@ func (f *fake) wish(group string, offset int64) groups.Commit {
 func mustAll(t *testing.T, commits []groups.Commit, outcomes []groups.Outcome) {
 	t.Helper()
 	for i, outcome := range outcomes {
-		want := groups.Outcome{Decision: groups.Decision{Action: groups.DoCommit}, Committed: commits[i].Offset}
+		want := groups.Outcome{Decision: groups.Decision{Action: groups.DoCommit}, Committed: commits[i].Offset, Sent: true}
 		if outcome != want {
 			t.Errorf("%+v: %+v, want %+v", commits[i], outcome, want)
 		}

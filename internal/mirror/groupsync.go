@@ -1,0 +1,365 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"apograph/internal/groups"
+	"apograph/ledger"
+)
+
+const groupSyncDuty = "group_sync"
+
+// A groupSync commits for groups on the target what their offsets on the source
+// are there. Its rules are those of MirrorMaker 2 (KIP-545) made whole: only
+// groups without members, never backwards, never beyond what is copied; and a
+// group that is not where the flow left it belongs to its owner.
+type groupSync struct {
+	watch   *watch
+	target  *dialer
+	ledger  *ledger.Ledger
+	rewinds bool
+	now     func() time.Time
+	board   *board
+	logger  *slog.Logger
+
+	before time.Time // when the round before began to read; zero: there was none
+	forgot time.Time // which list of groups was the last that some were forgotten by
+}
+
+// addGroupSync adds the duty of committing for groups.
+func (m *Mirror) addGroupSync(w *watch, b *board) {
+	s := m.config.Settings.GroupSync
+	g := &groupSync{
+		watch: w, target: &dialer{cluster: m.config.Target}, ledger: m.config.Ledger, rewinds: s.Rewinds, now: m.config.Now,
+		board: b, logger: m.config.Logger.With("duty", groupSyncDuty),
+	}
+	m.close = append(m.close, g.target.close)
+	m.add(&duty{name: groupSyncDuty, every: s.Interval, do: g.round, logger: g.logger})
+}
+
+// A wish is an offset that may have to be committed.
+type wish struct {
+	row    int // of the round
+	offset *groupOffset
+	commit groups.Commit
+
+	memory     ledger.GroupCommit // what was committed last
+	remembered bool
+}
+
+// A syncRound is one round of commits.
+type syncRound struct {
+	*groupSync
+	cluster *groups.Cluster
+	looked  *reading
+	rows    []GroupStatus
+	wishes  []wish // that may still be committed
+	kept    map[string]map[groups.Partition]ledger.GroupCommit
+	keep    map[string][]ledger.GroupCommit // what is to be kept afterwards
+	failed  map[string]error                // by group
+}
+
+// round looks at all groups and commits what may be.
+func (g *groupSync) round(ctx context.Context) error {
+	looked, err := g.watch.look(ctx)
+	if err != nil {
+		return err
+	}
+	cluster, err := g.target.get(ctx)
+	if err != nil {
+		return err
+	}
+	r := &syncRound{
+		groupSync: g, cluster: cluster, looked: looked, failed: maps.Clone(looked.failed),
+		kept: make(map[string]map[groups.Partition]ledger.GroupCommit), keep: make(map[string][]ledger.GroupCommit),
+	}
+	r.consider(ctx)
+	if err := r.checkTarget(ctx); err != nil {
+		return err
+	}
+	r.checkGroups(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.commit(ctx); err != nil {
+		return err
+	}
+	if !g.before.IsZero() {
+		// Whatever was committed on the source since that reading is on the
+		// target by now.
+		g.board.setLag(g.now().Sub(g.before))
+	}
+	g.before = looked.at
+	g.board.show(r.rows, r.failed)
+	return faults(r.rows, r.failed)
+}
+
+// consider compares what groups have on the target with what they should have.
+func (r *syncRound) consider(ctx context.Context) {
+	ids := r.looked.chosen.ids
+	offsets := r.cluster.Offsets(ctx, ids)
+	r.rows = r.looked.rows()
+	first := len(r.rows) - len(r.looked.offsets) // rows of offsets come last, in order
+	for i := range r.looked.offsets {
+		o, row := &r.looked.offsets[i], &r.rows[first+i]
+		if o.reason != "" {
+			continue
+		}
+		if err := offsets[o.group].Err; err != nil {
+			r.refuse(row, failure(err), err)
+			continue
+		}
+		row.Committed = offsets[o.group].Committed(o.onTarget())
+		memory, remembered := r.memory(o.group)[o.onTarget()]
+		if memory.Undecided && row.Committed == memory.Offset { // it was made
+			memory.Undecided, memory.Before = false, 0
+			r.keep[o.group] = append(r.keep[o.group], memory)
+		}
+		action, reason := decide(o.Offset, o.offset, row.Committed, memory, remembered, r.rewinds)
+		if row.Action = action; reason != "" {
+			row.Reason = reason
+		}
+		if action == groups.DoCommit {
+			r.wishes = append(r.wishes, wish{
+				row: first + i, offset: o, memory: memory, remembered: remembered,
+				commit: groups.Commit{
+					Group: o.group, Partition: o.onTarget(), Offset: o.Offset, Metadata: o.metadata, Seen: row.Committed,
+				},
+			})
+		}
+	}
+	r.forget(ctx, offsets)
+}
+
+// decide says what to do for a group that has committed source on the source,
+// which is offset on the target, where it has committed has.
+//
+// Where it has nothing any more, although the flow committed for it, that has
+// expired, as offsets of groups without members do, or somebody deleted the group:
+// it is committed again, for a group without an offset would skip all that is
+// there if it begins with the latest.
+func decide(offset, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
+	switch {
+	case has == offset:
+		return groups.None, ""
+	case has == groups.NoOffset:
+		return groups.DoCommit, ""
+	case remembered && !memory.Has(has):
+		return groups.DoNothing, TakenOver
+	case has < offset:
+		return groups.DoCommit, ""
+	case remembered && source == memory.Source:
+		// What the flow committed was put where the target's log began.
+		return groups.None, ""
+	case remembered && source < memory.Source && rewinds:
+		return groups.DoCommit, ""
+	}
+	return groups.DoNothing, Ahead
+}
+
+// memory returns what was committed last for a group.
+func (r *syncRound) memory(group string) map[groups.Partition]ledger.GroupCommit {
+	kept, ok := r.kept[group]
+	if !ok {
+		all := r.ledger.GroupCommits(group)
+		kept = make(map[groups.Partition]ledger.GroupCommit, len(all))
+		for _, c := range all {
+			kept[groups.Partition{Topic: c.Topic, Number: c.Partition}] = c
+		}
+		r.kept[group] = kept
+	}
+	return kept
+}
+
+// refuse says that an offset is not committed.
+func (r *syncRound) refuse(row *GroupStatus, reason Reason, err error) {
+	row.Action, row.Reason = groups.DoNothing, reason
+	if err != nil {
+		r.failed[row.Group] = err
+	}
+}
+
+// drop keeps the wishes for which refused returns no reason.
+func (r *syncRound) drop(refused func(w *wish) (Reason, error)) {
+	r.wishes = slices.DeleteFunc(r.wishes, func(w wish) bool {
+		reason, err := refused(&w)
+		if reason != "" {
+			r.refuse(&r.rows[w.row], reason, err)
+		}
+		return reason != ""
+	})
+}
+
+// checkTarget looks whether the target's topics are those of the books and still
+// hold what is to be read next. An offset below the log start moves up to it: a
+// consumer that finds it gone may begin with the latest.
+func (r *syncRound) checkTarget(ctx context.Context) error {
+	names := make(map[string]bool)
+	for i := range r.wishes {
+		names[r.wishes[i].offset.TargetTopic] = true
+	}
+	topics, err := r.cluster.Topics(ctx, sortedKeys(names))
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return topics[name].Err != nil })
+	bounds, boundsErr := r.cluster.Bounds(ctx, sortedKeys(names))
+	r.drop(func(w *wish) (Reason, error) {
+		found, log := topics[w.offset.TargetTopic], bounds[w.commit.Partition]
+		switch _, known := bounds[w.commit.Partition]; {
+		case errors.Is(found.Err, groups.ErrNoTopic), isOther(found.ID, w.offset.TargetTopicID):
+			return TargetChanged, nil
+		case found.Err != nil:
+			return failure(found.Err), found.Err
+		case !known, log.Err != nil:
+			err := errors.Join(log.Err, boundsErr, fmt.Errorf("the bounds of %v on %s are not known", w.commit.Partition, r.cluster.Alias))
+			return failure(err), err
+		case log.End < w.commit.Offset:
+			return TargetChanged, nil
+		}
+		return "", nil
+	})
+	for i := range r.wishes {
+		w := &r.wishes[i]
+		w.commit.TopicID = topics[w.offset.TargetTopic].ID
+		w.commit.Offset = max(w.commit.Offset, bounds[w.commit.Partition].Start)
+	}
+	r.wishes = slices.DeleteFunc(r.wishes, func(w wish) bool {
+		there := w.commit.Offset == w.commit.Seen // it is where the target's log begins
+		if there {
+			r.rows[w.row].Action = groups.None
+		}
+		return there
+	})
+	return nil
+}
+
+// checkGroups leaves groups alone that have members on the target, or of which
+// it is not known whether they do.
+func (r *syncRound) checkGroups(ctx context.Context) {
+	ids := make(map[string]bool)
+	for i := range r.wishes {
+		ids[r.wishes[i].commit.Group] = true
+	}
+	if len(ids) == 0 {
+		return
+	}
+	found := r.cluster.Groups(ctx, sortedKeys(ids))
+	r.drop(func(w *wish) (Reason, error) {
+		group := found[w.commit.Group]
+		seen := groups.Offsets{At: map[groups.Partition]groups.Offset{w.commit.Partition: {At: w.commit.Seen}}}
+		d := groups.Decide(w.commit, group, seen, true)
+		if d.Action == groups.DoCommit {
+			return "", nil
+		}
+		return reasonOf(d.Reason, group.Err), group.Err
+	})
+}
+
+// commit makes the commits that are left. Each is kept as undecided before it is
+// made: if the process dies in between, the next one knows that the group may be
+// at either place because of us.
+func (r *syncRound) commit(ctx context.Context) error {
+	if len(r.wishes) == 0 {
+		return r.ledger.KeepGroupCommits(r.keep)
+	}
+	at := r.now().UnixMilli()
+	commits := make([]groups.Commit, len(r.wishes))
+	intents := make(map[string][]ledger.GroupCommit)
+	for i := range r.wishes {
+		w := &r.wishes[i]
+		commits[i] = w.commit
+		intents[w.commit.Group] = append(intents[w.commit.Group], ledger.GroupCommit{
+			Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: w.commit.Offset, Source: w.offset.offset, AtMillis: at,
+			Undecided: true, Before: w.commit.Seen,
+		})
+	}
+	if err := r.ledger.KeepGroupCommits(intents); err != nil {
+		return err
+	}
+	for i, outcome := range r.cluster.Commit(ctx, commits) {
+		r.settle(&r.wishes[i], &outcome, at)
+	}
+	return r.ledger.KeepGroupCommits(r.keep)
+}
+
+// settle takes what became of a commit.
+func (r *syncRound) settle(w *wish, outcome *groups.Outcome, at int64) {
+	row := &r.rows[w.row]
+	row.Committed = outcome.Committed
+	now := ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: w.commit.Offset, Source: w.offset.offset, AtMillis: at}
+	switch {
+	case outcome.Action != groups.DoNothing:
+		if row.Action = outcome.Action; outcome.Err != nil {
+			r.refuse(row, failure(outcome.Err), outcome.Err)
+		}
+	case outcome.Sent && outcome.Reason != groups.Joined && outcome.Reason != groups.NoCommits:
+		// It may have had an effect, so that what is kept stays undecided.
+		r.refuse(row, reasonOf(outcome.Reason, outcome.Err), outcome.Err)
+		return
+	default:
+		r.refuse(row, reasonOf(outcome.Reason, outcome.Err), outcome.Err)
+		if now = w.memory; !w.remembered {
+			now = ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: ledger.NoOffset}
+		}
+	}
+	r.keep[w.commit.Group] = append(r.keep[w.commit.Group], now)
+}
+
+// reasonOf returns what a reason of the package groups is called here.
+func reasonOf(reason groups.Reason, err error) Reason {
+	switch reason {
+	case groups.Active, groups.Joined:
+		return Active
+	case groups.Backwards:
+		return Ahead
+	case groups.Moved:
+		return Moved
+	case groups.NoCommits:
+		return ShareGroup
+	}
+	return failure(err)
+}
+
+// forget gives up what is kept of offsets that are on neither cluster any more,
+// so that the memory is bounded by the groups that there are.
+func (r *syncRound) forget(ctx context.Context, offsets map[string]groups.Offsets) {
+	present := make(map[string]map[groups.Partition]bool)
+	for i := range r.looked.offsets {
+		o := &r.looked.offsets[i]
+		if present[o.group] == nil {
+			present[o.group] = make(map[groups.Partition]bool)
+		}
+		present[o.group][o.onTarget()] = true
+	}
+	for _, id := range r.looked.chosen.ids {
+		if offsets[id].Err == nil && r.looked.failed[id] == nil {
+			r.forgetGroup(id, present[id], offsets[id])
+		}
+	}
+	if r.looked.chosen.exists == nil || r.looked.chosen.at.Equal(r.forgot) {
+		return
+	}
+	r.groupSync.forgot = r.looked.chosen.at
+	gone := slices.DeleteFunc(r.ledger.CommittedGroups(), func(id string) bool { return r.looked.chosen.exists[id] })
+	for id, o := range r.cluster.Offsets(ctx, gone) {
+		if o.Err == nil {
+			r.forgetGroup(id, nil, o)
+		}
+	}
+}
+
+func (r *syncRound) forgetGroup(id string, present map[groups.Partition]bool, offsets groups.Offsets) {
+	for p, c := range r.memory(id) {
+		if !present[p] && offsets.Committed(p) == groups.NoOffset {
+			c.Offset = ledger.NoOffset
+			r.keep[id] = append(r.keep[id], c)
+		}
+	}
+}
