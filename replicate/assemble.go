@@ -78,6 +78,7 @@ type assembler struct {
 	firstSight         bool  // nothing of this topic was read before: below the log start is out of scope
 	lastKnown          int64 // when the log was last known to hold pos (ms), 0 unknown
 	keepInfos          bool  // fill unit.infos
+	byContent          bool  // fill unit.aborted, and hash records without a time as if the target had stamped them: MirrorMaker 2 does
 	joinLimit          int   // uncompressed bytes of a joined batch; see joinable
 	far                bool  // the round trip to the target limits the partition
 	booksOnly          bool  // units get no batch: nothing will be sent
@@ -232,6 +233,9 @@ func (a *assembler) emit(u *unit) {
 // data of aborted transactions, empty batches. What is absent from a sparse
 // one was compacted away.
 func (a *assembler) skip(c *chunk, h recordbatch.Header, batch []byte, tile ledger.Tile) error {
+	if tile == ledger.Aborted && a.byContent {
+		defer a.noteAborted(a.pos, h, batch)
+	}
 	switch {
 	case h.Count == 0:
 		a.source(c, ledger.Compacted, h.NextOffset(), h.LeaderEpoch)
@@ -430,11 +434,15 @@ func (a *assembler) account(u *unit, offset, timestamp int64) {
 	if !proven {
 		return
 	}
+	timeless := a.timeless(timestamp)
+	if timeless {
+		timestamp = 0
+	}
 	hash, bytes := a.tools.hash(&a.tools.record, timestamp)
 	u.entry.Digest = u.entry.Digest.Add(hash)
 	u.entry.Bytes += bytes
 	if a.keepInfos {
-		u.infos = append(u.infos, recordInfo{offset, hash, bytes})
+		u.infos = append(u.infos, recordInfo{offset, hash, bytes, timeless})
 	}
 }
 

@@ -51,6 +51,14 @@ type AttachedPartition struct {
 
 	Copied, BeforeStart, Orphans, Foreign, Duplicates int64
 
+	// Of Foreign: records of aborted transactions that MirrorMaker 2 brought over,
+	// or wrote in one of its own; and markers of its transactions.
+	Aborted, Markers int64
+
+	// TimestampsReplaced counts copied records that have no time on the source, and
+	// that of their copying on the target: they are told by the rest.
+	TimestampsReplaced int64
+
 	Verdict    AttachVerdict
 	Detail     string // why it was refused, or is empty
 	Unprovable Unprovable
@@ -96,18 +104,23 @@ type AttachProgress struct {
 const attachWorkers = 8
 
 // Attach makes a new ledger for a copy that this package made and whose ledger
-// is gone: it aligns source and target record by record, and writes to neither
-// cluster. A later run goes on with the ledger. Partitions that do not align are
-// reported, and left out of it. The ledger appears at config.LedgerPath when it
-// is whole, though it have no books as the target is empty; none is made where
-// partitions were refused and no other one has books.
+// is gone, or that MirrorMaker 2 made: it aligns source and target record by
+// record, and writes to neither cluster. A later run goes on with the ledger.
+// Partitions that do not align are reported, and left out of it. The ledger
+// appears at config.LedgerPath when it is whole, though it have no books as the
+// target is empty; none is made where partitions were refused and no other one
+// has books.
 //
 // The copy must not be written to meanwhile: neither by a copier nor by others.
+// With config.Predecessor it is looked whether MirrorMaker 2 is alive, before the
+// alignment and behind it.
 //
-// Of config, clusters, ledger, topics, Logger, Now and UnavailableAfter are
-// used. progress, which may be nil, is called about once a second.
+// Of config, clusters, ledger, topics, Predecessor, Logger, Now and
+// UnavailableAfter are used. progress, which may be nil, is called about once a
+// second.
 //
-// Errors: [*UsageError], also for a ledger that exists;
+// Errors: [*UsageError], also for a ledger that exists; [*RefusedError], while
+// MirrorMaker 2 is alive;
 // [*connect.UnreachableError]; an error of the ledger; one of a cluster that
 // could not be read to the end; the cause of a context that ended. No ledger is
 // made then.
@@ -125,6 +138,9 @@ func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (
 	}
 	a := &attachment{flow: f}
 	if err := a.prepare(); err != nil {
+		return AttachReport{}, f.naming(err)
+	}
+	if err := a.meetPredecessor(); err != nil {
 		return AttachReport{}, err
 	}
 	report := AttachReport{SourceAlias: f.source.alias, TargetAlias: f.target.alias}
@@ -138,13 +154,17 @@ func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (
 	return report, err
 }
 
+// ErrNoAttach is in the error of an [Attach] that has no topic to attach.
+var ErrNoAttach = errors.New("no topic to attach")
+
 // An attachment is one run of Attach.
 type attachment struct {
 	flow  *Flow
 	stage *stage
 	jobs  []*attachJob
 
-	looked time.Time // just before the ends of the logs were asked for
+	looked time.Time    // just before the ends of the logs were asked for
+	before *predecessor // nil: there is none to look for
 
 	finished atomic.Int64
 	aligned  atomic.Int64
@@ -185,10 +205,12 @@ func (a *attachment) prepare() error {
 		return err
 	}
 	if len(f.topics) == 0 {
-		return usageErrorf("cluster %s has no topic to attach: %s", f.source.alias, f.whyNone())
+		return usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoAttach, f.whyNone())
 	}
 	topics := sortedTopics(f.topics)
-	if err := f.refuseAnyRoute(topics, nil); err != nil {
+	l := look{topics: topics, wrong: f.askRoutes(topics, nil)}
+	f.config.Routes.settle()
+	if err := f.mayHaveRoutes(l); err != nil {
 		return err
 	}
 	if err := f.inspect(topics); err != nil {
@@ -253,6 +275,9 @@ func (a *attachment) run(progress func(AttachProgress)) error {
 	err = a.alignAll()
 	close(stop)
 	watching.Wait()
+	if err == nil {
+		err = a.leavePredecessor()
+	}
 	if err != nil {
 		a.stage.drop()
 	}
@@ -385,14 +410,14 @@ func (a *attachment) boundsAgain(ctx context.Context, j *attachJob) error {
 	return nil
 }
 
-// alignOnce aligns a partition from its logs' beginnings.
-func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
+// alignOwn aligns a partition as a copy of this package's.
+func (a *attachment) alignOwn(ctx context.Context, j *attachJob) error {
 	sides := a.sides(ctx, j)
 	b, err := sides.locate()
 	if err != nil {
 		return err
 	}
-	got, err := sides.reconstruct(&b, a.sink(j, &b))
+	got, err := sides.reconstruct(&b, a.sink(j, b.start))
 	if err != nil {
 		return err
 	}
@@ -404,16 +429,7 @@ func (a *attachment) alignOnce(ctx context.Context, j *attachJob) error {
 	if r.Unprovable.NotOnTarget = b.notOnTarget(); r.Unprovable.NotOnTarget == 0 && (b.skipped > 0 || b.anchor.sequence != 0) {
 		r.Unprovable.BeforeStart = b.start
 	}
-	if r.Unprovable.StaleKeys = j.doubt.Len(); !j.doubt.Empty() {
-		doubt := ledger.Doubt{Kind: ledger.StaleKeys, Range: j.doubt, AtMillis: a.flow.now().UnixMilli()}
-		if err := a.stage.draft.SetDoubt(j.pair, doubt); err != nil {
-			return err
-		}
-	}
-	return a.stage.draft.SetState(j.pair, ledger.State{
-		LogStart: j.bounds.logStart, LastStable: j.bounds.lastStable, HighWatermark: j.bounds.highWatermark,
-		SeenMillis: a.flow.now().UnixMilli(), CaughtUpMillis: a.caughtUp(j), CompactSeen: j.asm || j.topic.facts.Load().traits().compacts,
-	})
+	return a.complete(j)
 }
 
 // longAgo is when a copy was last at the source's end of which that is not known:
@@ -428,81 +444,6 @@ func (a *attachment) caughtUp(j *attachJob) int64 {
 		return a.looked.UnixMilli()
 	}
 	return longAgo
-}
-
-// sides opens the two logs of a partition.
-func (a *attachment) sides(ctx context.Context, j *attachJob) *attachSides {
-	f, traits := a.flow, j.topic.facts.Load().traits()
-	s := &attachSides{logStart: j.result.Source.Start, targetStart: j.result.Target.Start, targetEnd: j.result.Target.End}
-	s.source = func(from int64) (func() (*unit, error), func()) {
-		r := attachReader{
-			cluster: f.source, tp: j.source(), id: j.topic.source.id, next: from, end: j.result.Source.End,
-			committed: true, mayEnd: traits.local && traits.compacts, within: f.config.UnavailableAfter,
-		}
-		asm := &assembler{
-			pos: from, timestampsReplaced: traits.timestampsReplaced, compactPolicy: traits.compacts, compactSeen: traits.compacts,
-			keepInfos: true, booksOnly: true, joinLimit: joinBytes,
-			loss:     func(bool) ledger.Cause { return ledger.CauseNone }, // it is begun again then
-			logStart: func() (int64, error) { start, _, err := f.sourceRange(j.source()); return start, err },
-		}
-		return readAhead(ctx, f.sourceUnits(r, asm))
-	}
-	s.target = func() (func() (*targetBatch, error), func()) {
-		r := attachReader{
-			cluster: f.target, tp: j.target(), id: j.topic.destination.id, next: s.targetStart, end: s.targetEnd,
-			mayEnd: j.topic.facts.Load().target.compacts(), within: f.config.UnavailableAfter,
-		}
-		return readAhead(ctx, f.targetBatches(r, traits.timestampsReplaced))
-	}
-	return s
-}
-
-// sink returns where a partition's books go.
-func (a *attachment) sink(j *attachJob, b *beginning) attachSink {
-	draft := a.stage.draft
-	j.doubt = ledger.Range{}
-	return attachSink{
-		open: func(first ledger.Producer) error {
-			ids, err := draft.OpenPairs([]ledger.Pair{{
-				SourceTopic: j.topic.name, SourceTopicID: j.topic.source.id,
-				TargetTopic: j.topic.target, TargetTopicID: j.topic.destination.id, Partition: j.result.Partition,
-				ScopeStart: b.start, TargetBase: j.result.Target.Start, Producer: first,
-			}})
-			if err == nil {
-				j.pair = ids[0]
-			}
-			return err
-		},
-		entry: func(e ledger.Entry) error {
-			a.aligned.Add(e.Target.Len())
-			j.sawCompaction(&e)
-			return draft.Append(j.pair, e)
-		},
-		produce: func(p ledger.Producer) error { return draft.SetProducer(j.pair, p) },
-	}
-}
-
-// sawCompaction notes what of an entry was compacted away. When that was cannot
-// be told, so behind what was copied it is in doubt.
-func (j *attachJob) sawCompaction(e *ledger.Entry) {
-	note := func(r ledger.Range) {
-		j.asm = true
-		if e.Target.Start == j.result.Target.Start && r.Start == e.Source.Start {
-			return // nothing was copied before it
-		}
-		if j.doubt.Empty() {
-			j.doubt = r
-		}
-		j.doubt.End = r.End
-	}
-	if e.Tile == ledger.Compacted {
-		note(e.Source)
-	}
-	for _, g := range e.Gaps {
-		if g.Tile == ledger.Compacted {
-			note(g.Range)
-		}
-	}
 }
 
 // refused reports whether a partition was.

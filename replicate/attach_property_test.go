@@ -20,6 +20,8 @@ type modelOffset struct {
 	tile ledger.Tile // Copied: a record, or what is left of one
 	hash uint64
 	gone bool // by compaction
+
+	timeless bool
 }
 
 // A modelRecord is one offset of the model's target, and the truth about it.

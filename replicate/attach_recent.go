@@ -6,6 +6,7 @@ type recentRecord struct {
 	offset   int64 // on the source; -1: it does not have the record
 	producer producerKey
 	sequence int32
+	aborted  bool // it is of an aborted transaction
 }
 
 // recentRecords are the last attachWindow of them, by the order in which they

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/internal/mirror"
 	"apograph/internal/mm2"
 	"apograph/internal/pace"
+	"apograph/ledger"
 )
 
 // A Config says what one flow copies and how. The zero value of a field is its
@@ -46,6 +48,17 @@ type Config struct {
 
 	Settings SettingsSync
 	ACLs     ACLSync
+
+	// Mirror says what is written for the clients of MirrorMaker 2 and for
+	// consumer groups. The zero value writes nothing.
+	Mirror mirror.Settings
+
+	// Translator makes what translates offsets by the flow's ledger: for
+	// checkpoints, and for the sync of groups.
+	Translator func(*ledger.Ledger) mirror.Translator
+	// Predecessor is the MirrorMaker 2 whose copy [Attach] may take over. Nil:
+	// nothing is known of one.
+	Predecessor *Predecessor
 
 	// Once copies up to the high watermark that each partition had at the
 	// start, and ends. Otherwise Run copies until its context ends.
@@ -168,6 +181,9 @@ func (c *Config) Validate() error {
 	if c.RateLimit < 0 || c.Settings.Interval < 0 || c.ACLs.Interval < 0 || c.RefreshInterval < 0 || c.RetryAfter < 0 {
 		errs = append(errs, errors.New("a rate limit or an interval is negative"))
 	}
+	if c.Translator == nil && (c.Mirror.Checkpoints.Enabled || c.Mirror.GroupSync.Enabled) {
+		errs = append(errs, errors.New("checkpoints and the sync of groups need a translator"))
+	}
 	if c.Window < 0 || c.Window > 5 {
 		errs = append(errs, fmt.Errorf("window %d is not in [1, 5]", c.Window))
 	}
@@ -188,7 +204,7 @@ func (c *Config) setDefaults() {
 		c.ProduceTimeout = 30 * time.Second
 	}
 	if c.RefreshInterval == 0 {
-		c.RefreshInterval = 30 * time.Second
+		c.RefreshInterval = mm2.DefaultRefresh
 	}
 	if c.RetryAfter == 0 {
 		c.RetryAfter = 10 * time.Second

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"apograph/internal/mirror"
 	"apograph/internal/mm2"
 	"apograph/ledger"
 )
@@ -30,6 +31,9 @@ type Flow struct {
 	source *cluster // long polls and everything but bulk fetches
 	bulk   *cluster // the same cluster through a second client, for bulk fetches
 	target *cluster
+
+	admissions []*admission // of both clusters
+
 	ledger *ledger.Ledger
 	topics map[string]*topic     // by source name; the survey's
 	found  map[string]topicState // all topics of the source; the survey's
@@ -37,7 +41,8 @@ type Flow struct {
 	duties duties                // the survey's
 	reader *source
 	writer *writer
-	kick   chan struct{} // asks for a survey now; capacity 1
+	mirror *mirror.Mirror // nil: there is nothing for it to do
+	kick   chan struct{}  // asks for a survey now; capacity 1
 
 	// ctx ends when nothing new may be begun: the run's context ended, a fatal
 	// error, or all partitions are done. What is in flight is still waited for.
@@ -100,10 +105,13 @@ func Start(ctx context.Context, config Config) (*Flow, error) {
 		return nil, err
 	}
 	candidates, err := f.prepare()
+	if err == nil {
+		err = f.startMirror()
+	}
 	if err != nil {
 		f.cancel(nil)
 		f.Close()
-		return nil, err
+		return nil, f.naming(err)
 	}
 	go f.run(candidates)
 	return f, nil
@@ -114,15 +122,15 @@ func Start(ctx context.Context, config Config) (*Flow, error) {
 func newFlow(ctx context.Context, config Config) (*Flow, error) {
 	config.setDefaults()
 	if err := config.Validate(); err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, named(config, &UsageError{Err: err})
 	}
 	selection, err := mm2.ParseSelection(config.Topics, config.TopicsExclude)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, named(config, &UsageError{Err: err})
 	}
 	keeps, err := newSettingRules(config.Settings)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, named(config, &UsageError{Err: err})
 	}
 	f := &Flow{
 		config: config, keeps: keeps, started: config.Now(), outer: ctx,
@@ -148,45 +156,43 @@ func (f *Flow) prepare() ([]*candidate, error) {
 	if err := f.openLedgerIfExists(); err != nil {
 		return nil, err
 	}
-	if err := f.connect(); err != nil {
-		return nil, err
-	}
-	if err := f.checkIdentity(); err != nil {
-		return nil, err
-	}
-	f.loadOrders()
+	f.holdBooks()
 	return f.firstSurvey()
 }
 
 // connect dials both clusters. Acks and isolation are set here although raw
 // requests carry their own.
 func (f *Flow) connect() (err error) {
-	options := []kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks()), kgo.FetchIsolationLevel(kgo.ReadCommitted())}
-	if f.source, err = openCluster(f.ctx, f.config.Source, options...); err != nil {
+	source, target := &admission{flow: f, cluster: f.config.Source}, &admission{flow: f, cluster: f.config.Target}
+	options := func(a *admission) []kgo.Opt {
+		return []kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.WithHooks(a)}
+	}
+	if f.source, err = openCluster(f.ctx, f.config.Source, options(source)...); err != nil {
 		return err
 	}
-	if f.bulk, err = openCluster(f.ctx, f.config.Source, options...); err != nil {
+	if f.bulk, err = openCluster(f.ctx, f.config.Source, options(source)...); err != nil {
 		return err
 	}
-	if f.target, err = openCluster(f.ctx, f.config.Target, options...); err != nil {
+	if f.target, err = openCluster(f.ctx, f.config.Target, options(target)...); err != nil {
 		return err
+	}
+	f.admissions = []*admission{source, target}
+	for _, a := range f.admissions {
+		a.opened()
 	}
 	f.learnProducerMemory()
 	return nil
 }
 
-// Close gives back the ledger, the routes and the connections of a flow that has
-// ended.
+// Close gives back the ledger and the connections of a flow that has ended.
 func (f *Flow) Close() {
-	f.config.Routes.release(f)
-	f.disconnect()
-}
-
-func (f *Flow) disconnect() {
 	for _, c := range []*cluster{f.source, f.bulk, f.target} {
 		if c != nil {
 			c.close()
 		}
+	}
+	if f.mirror != nil {
+		f.mirror.Close()
 	}
 	if f.ledger != nil {
 		if err := f.ledger.Close(); err != nil {
@@ -212,6 +218,9 @@ func (f *Flow) run(candidates []*candidate) {
 	f.group.Go(f.watchProducerMemory)
 	if !f.config.Once {
 		f.group.Go(f.survey)
+		if f.mirror != nil {
+			f.group.Go(func() { f.mirror.Run(f.ctx) })
+		}
 	}
 	select {
 	case err := <-committed:
@@ -228,6 +237,9 @@ func (f *Flow) run(candidates []*candidate) {
 		f.commitFailed(err)
 	}
 	f.summary = f.summarize()
+	if f.fatal == nil && errors.Is(context.Cause(f.ctx), errFinished) {
+		f.summary.Duties = f.mirrorOnce(f.outer)
+	}
 	switch cause := context.Cause(f.ctx); {
 	case f.fatal != nil: // also behind a signal, or when all else was done
 		f.err = f.fatal
@@ -278,7 +290,8 @@ func (f *Flow) block(tp topicPartition, stop *stopped) {
 	if stop == nil {
 		stop = &stopped{reason: StopUnavailable, detail: "the partition's offsets are not known yet"}
 	}
-	if b.stop != *stop {
+	because := f.becauseRefused(*stop)
+	if stop = &because; b.stop != *stop {
 		f.config.Logger.Warn("partition stopped", "partition", tp.String(), "reason", string(stop.reason), "detail", stop.detail)
 	}
 	b.stop = *stop

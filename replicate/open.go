@@ -34,6 +34,11 @@ func (f *Flow) openLedgerIfExists() error {
 // checkIdentity refuses a ledger of another flow, and a flow from a cluster to
 // itself.
 func (f *Flow) checkIdentity() error {
+	for _, c := range []*cluster{f.source, f.target} {
+		if alias := f.config.Routes.alias(c.id, c.alias); alias != c.alias && !f.config.AllowSameCluster {
+			return usageErrorf("%s and %s are the same cluster (id %s)", alias, c.alias, c.id)
+		}
+	}
 	if f.source.id == f.target.id && !f.config.AllowSameCluster {
 		return usageErrorf("source and target are the same cluster (id %s)", f.source.id)
 	}

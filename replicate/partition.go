@@ -471,7 +471,8 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 	if p.phase == phaseStopped {
 		return
 	}
-	p.stop = stopped{offset, reason, detail}
+	p.stop = p.flow.becauseRefused(stopped{offset, reason, detail})
+	reason, detail = p.stop.reason, p.stop.detail
 	p.keepCut(p.stop)
 	switch reason {
 	case StopForeignWriter:

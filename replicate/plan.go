@@ -1,7 +1,6 @@
 package replicate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,11 @@ type TopicPlan struct {
 	Topic  string
 	Target string
 	In     bool   // it is copied
-	Rule   string // why, or why not
+	Rule   string // by which pattern it is the flow's to copy, or not
+
+	// Refused is why it is not copied although a pattern says so: a reason to stop,
+	// and its detail; "" if nothing is in the way.
+	Refused string
 
 	Create            bool // the target lacks it
 	Partitions        int  // on the target, afterwards
@@ -56,7 +59,8 @@ type TopicPlan struct {
 }
 
 // MakePlan finds out what [Run] would do, and writes nothing. l is the flow's
-// ledger, nil if there is none; it is only read.
+// ledger, nil if there is none; it is only read. Of several flows [CheckFlows] is
+// asked first, so that the plan of each knows of the others.
 func MakePlan(ctx context.Context, config Config, l *ledger.Ledger) (Plan, error) {
 	f, err := newFlow(ctx, config)
 	if err != nil {
@@ -64,11 +68,17 @@ func MakePlan(ctx context.Context, config Config, l *ledger.Ledger) (Plan, error
 	}
 	defer f.Close()
 	defer f.cancel(nil)
+	f.ledger = l
+	defer func() { f.ledger = nil }() // the caller's
+	f.holdBooks()
+	plan, err := f.plan()
+	return plan, f.naming(err)
+}
+
+func (f *Flow) plan() (Plan, error) {
 	if err := f.connect(); err != nil {
 		return Plan{}, err
 	}
-	f.ledger = l
-	defer func() { f.ledger = nil }() // the caller's
 	if err := f.checkIdentity(); err != nil {
 		return Plan{}, err
 	}
@@ -82,16 +92,33 @@ func MakePlan(ctx context.Context, config Config, l *ledger.Ledger) (Plan, error
 		return Plan{}, err
 	}
 	plan := Plan{SourceAlias: f.source.alias, TargetAlias: f.target.alias}
-	var usage *UsageError
-	var refused *RefusedError
-	f.refuseRoutes(topics, books)
-	switch err := f.refuseStrangers(topics, books); {
-	case errors.As(err, &usage) || errors.As(err, &refused):
-		plan.Refusals = append(plan.Refusals, err.Error())
-	case err != nil:
+	if err := f.planRefusals(&plan, topics, books); err != nil {
 		return Plan{}, err
 	}
 	return plan, f.fill(&plan, topics, books)
+}
+
+// planRefusals finds out what would be refused: of a topic by itself, or of all the
+// run because of some.
+func (f *Flow) planRefusals(plan *Plan, topics []*topic, books map[topicPartition]ledger.Pair) error {
+	told := map[*topic]bool{}
+	tell := func(of error) error {
+		if of != nil && !refusal(of) {
+			return of
+		}
+		if of != nil {
+			plan.Refusals = append(plan.Refusals, of.Error())
+		}
+		for _, t := range topics {
+			if t.stop != nil && !told[t] && of == nil {
+				plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, t.stop.reason, t.stop.detail))
+			}
+			told[t] = t.stop != nil
+		}
+		return nil
+	}
+	f.refuseRoutes(topics, books)
+	return errors.Join(tell(nil), tell(f.refuseStrangers(topics, books)), tell(f.checkStarts(topics)))
 }
 
 // fill describes the topics.
@@ -121,8 +148,8 @@ func (f *Flow) fill(plan *Plan, topics []*topic, books map[topicPartition]ledger
 		}
 	}
 	for _, t := range topics {
-		if stop := cmp.Or(t.stop, t.growth); stop != nil {
-			plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, stop.reason, stop.detail))
+		if t.stop == nil && t.growth != nil {
+			plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, t.growth.reason, t.growth.detail))
 		}
 	}
 	return nil
@@ -142,6 +169,9 @@ func (f *Flow) judgePlan(topics []*topic) error {
 func (f *Flow) planOf(t *topic, books map[topicPartition]ledger.Pair) *TopicPlan {
 	rule, _ := f.explain(t.name)
 	p := &TopicPlan{Topic: t.name, Target: t.target, In: true, Rule: rule, Headroom: -1, Partitions: max(len(t.source.leaders), len(t.destination.leaders))}
+	if t.stop != nil {
+		p.In, p.Refused = false, fmt.Sprintf("%s: %s", t.stop.reason, t.stop.detail)
+	}
 	p.ReplicationFactor = t.destination.replicas
 	facts := t.facts.Load()
 	if t.destination.gone() && !booked(books, t.name) {

@@ -1,7 +1,6 @@
 package replicate_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -143,9 +143,9 @@ func TestCollisionsAreRefused(t *testing.T) {
 	}
 	config := configFor(t, pair, ".*")
 	config.Policy = mustPolicy(t, copyOf(t, "[ab]", "c"))
-	wantRefused(t, pair, config, "topic b cannot be copied to c: topic c is already the copy of a that flow source->target makes")
-	config.Policy = mustPolicy(t, copyOf(t, "(.*)", "$1:copy"))
-	wantRefused(t, pair, config, "is no name for a topic")
+	wantRefused(t, pair, config, "flow source->target would copy topic b to topic c of cluster target, and flow source->target topic a as well; neither has a book")
+	config.Policy = mustPolicy(t, copyOf(t, "(.*)", strings.Repeat("$1.", 130)))
+	wantRefused(t, pair, config, "has 260 characters")
 
 	config.Topics = []string{"a"}
 	config.Policy = mustPolicy(t, copyOf(t, "a", "c"))
@@ -247,7 +247,7 @@ func TestOneClusterOfTwoNames(t *testing.T) {
 	config := configFor(t, pair, ".*")
 	config.Policy = mustPolicy(t, nil)
 	wantRefused(t, pair, config, "are the same cluster")
-	if err := replicate.CheckFlows(t.Context(), []replicate.Config{config}); err == nil || !strings.Contains(err.Error(), "source and target are the same cluster") {
+	if err := checkFlows(t, config); err == nil || !strings.Contains(err.Error(), "source and target are the same cluster") {
 		t.Errorf("error %v", err)
 	}
 	config.AllowSameCluster = true
@@ -264,11 +264,12 @@ func TestOneClusterOfTwoNames(t *testing.T) {
 	proveAs(t, pair.Source.Bootstrap, pair.Source.Bootstrap, config.LedgerPath, map[string]string{"t": "source.t"})
 	config.LedgerPath += "2"
 	config.Policy = mm2.Policy{}
-	wantRefused(t, pair, config, "would be copied onto itself")
+	wantRefused(t, pair, config, "would copy topic t onto itself")
 }
 
 // TestFlowsOfOneProcess: two flows that would bring records back, or write to
-// one topic, are refused before either writes, and by whichever begins second.
+// one topic, are refused before either writes; once one is at work the other one
+// stops, also when that has ended.
 func TestFlowsOfOneProcess(t *testing.T) {
 	t.Parallel()
 	pair := stored(t)
@@ -289,26 +290,29 @@ func TestFlowsOfOneProcess(t *testing.T) {
 			t.Errorf("error %v, want a usage error with %q", err, why)
 		}
 	}
-	const loop = "flow target->source: topic t cannot be copied to t: it is a copy of topic t of cluster source, made by flow source->target, and would be copied back to it"
-	check(replicate.CheckFlows(t.Context(), []replicate.Config{there, back}), loop)
-	check(replicate.CheckFlows(t.Context(), []replicate.Config{there, again}), "source and other are the same cluster")
+	const loop = "flow target->source would copy topic t back to topic t of cluster source, whose copy it would be, made by flow source->target; neither has a book"
+	check(checkFlows(t, there, back), loop)
+	check(checkFlows(t, there, again), "source and other are the same cluster")
 	again.AllowSameCluster = true
-	check(replicate.CheckFlows(t.Context(), []replicate.Config{there, again}), "topic t is already the copy of t that flow source->target makes")
+	check(checkFlows(t, there, again), "flow other->target would copy topic t to topic t of cluster target, and flow source->target topic t as well; neither has a book")
 	prefixed := back
 	prefixed.Policy = mustPolicy(t, nil)
-	if err := replicate.CheckFlows(t.Context(), []replicate.Config{there, prefixed}); err != nil {
+	if err := checkFlows(t, there, prefixed); err != nil {
 		t.Error(err)
 	}
 
 	l := live(t, pair, there)
 	l.at("t", 0, 0)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, err := replicate.Start(ctx, back)
-	check(err, loop)
+	back.RetryAfter = 5 * time.Millisecond
+	second := live(t, &kafkatest.Pair{Source: pair.Target, Target: pair.Source}, back)
+	const late = "flow target->source would copy topic t back to topic t of cluster source, whose copy it is, made by flow source->target"
+	if s := second.stopped("t", 0, replicate.StopTargetNotEmpty); s.Detail != late {
+		t.Errorf("detail %q", s.Detail)
+	}
 	l.end()
-	l = live(t, &kafkatest.Pair{Source: pair.Target, Target: pair.Source}, back)
-	l.end()
+	tried := time.Now().Add(64 * back.RetryAfter) // whatever was to be tried by then was tried before
+	second.until("t", 0, "stopped again, though the first flow has ended", func(s replicate.PartitionStatus) bool { return s.Detail == late && s.NextRetry.After(tried) })
+	second.end()
 	prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, there.LedgerPath, "t")
 }
 

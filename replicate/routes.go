@@ -2,194 +2,197 @@ package replicate
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
-
-	"apograph/internal/mm2"
-	"apograph/ledger"
 )
 
 // Routes keeps the flows of one process apart: no two write to one topic, and
 // none brings records back to where they came from, over however many clusters.
 // What other processes do it cannot know. The zero value is ready for use. It is
 // safe for concurrent use.
+//
+// A topic that has a book holds its route, in whatever order flows ask. Another
+// one gets its route if that clashes with none that is held, and with none that is
+// wanted at the same time; of those that clash with one another none gets it, as
+// nothing tells which was meant. So which one it is never depends on the order of
+// flows. Routes are a flow's by its name, and outlive its runs: what keeps its topic
+// does so until the topic is gone.
 type Routes struct {
-	mu   sync.Mutex      // guards into
-	into map[place]route // by where it ends
+	mu      sync.Mutex        // guards what follows
+	held    map[place]route   // by where they end; there is no cycle in them
+	wanted  map[place][]route // by where they end; none of them is held
+	aliases map[string]string // of clusters, by id: the first that was told
+	begun   bool              // a flow has a book, or is at work
 }
 
 // A place is one topic of a cluster, by the cluster's id.
 type place struct{ cluster, topic string }
 
+// A route is the way of one topic's records.
 type route struct {
-	from place
-	flow *Flow
+	from, to place
+	flow     string // the name of the flow that makes the copy
 }
 
-// take claims a route for a flow, or says why it must not be.
-func (r *Routes) take(from, to place, flow *Flow) error {
+// alias tells how a flow calls a cluster, and returns what another one calls it,
+// if that was told before; else the same.
+func (r *Routes) alias(id, alias string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if from == to {
-		return fmt.Errorf("topic %s would be copied onto itself", from.topic)
+	if r.aliases == nil {
+		r.aliases = map[string]string{}
 	}
-	if held, ok := r.into[to]; ok && (held.from != from || held.flow != flow) {
-		return fmt.Errorf("topic %s is already the copy of %s that flow %s makes", to.topic, held.from.topic, held.flow.name())
+	r.aliases[id] = cmp.Or(r.aliases[id], alias)
+	return r.aliases[id]
+}
+
+// begin says that a flow is at work.
+func (r *Routes) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = true
+}
+
+func (r *Routes) hasBegun() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
+}
+
+// hold claims the route of a topic that has a book. Where it clashes with one that
+// is held, it is not held; see refusal.
+func (r *Routes) hold(w route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = true
+	if r.clash(w) == "" {
+		r.keep(w)
 	}
-	for at, ok := r.into[from]; ok; at, ok = r.into[at.from] {
-		if at.from == to {
-			return fmt.Errorf("it is a copy of topic %s of cluster %s, made by flow %s, and would be copied back to it", to.topic, flow.target.alias, r.into[from].flow.name())
+}
+
+// keep makes a route one that is held. r.mu is held.
+func (r *Routes) keep(w route) {
+	if r.held == nil {
+		r.held = map[place]route{}
+	}
+	r.held[w.to] = w
+	r.drop(w.to, func(other route) bool { return other == w })
+}
+
+// want asks for the route of a topic without a book; settle decides.
+func (r *Routes) want(w route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[w.to] == w || slices.Contains(r.wanted[w.to], w) {
+		return
+	}
+	if r.wanted == nil {
+		r.wanted = map[place][]route{}
+	}
+	r.wanted[w.to] = append(r.wanted[w.to], w)
+}
+
+// settle gives the routes that are wanted and clash with nothing.
+func (r *Routes) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	single := map[place]route{}
+	for to, all := range r.wanted {
+		if _, taken := r.held[to]; !taken && len(all) == 1 {
+			single[to] = all[0]
 		}
 	}
-	if r.into == nil {
-		r.into = map[place]route{}
+	for _, w := range single {
+		if !r.returns(w, single) { // of all, so that it does not matter which comes first
+			r.keep(w)
+		}
 	}
-	r.into[to] = route{from, flow}
-	return nil
+}
+
+// returns reports whether records that a route brings to its end have come from
+// there, by routes that are held and by more. r.mu is held.
+func (r *Routes) returns(w route, more map[place]route) bool {
+	at := w.from
+	for range len(r.held) + len(more) + 1 { // a cycle that leads past w is not its own
+		if at == w.to {
+			return true
+		}
+		before, ok := r.held[at]
+		if !ok {
+			before, ok = more[at]
+		}
+		if !ok {
+			return false
+		}
+		at = before.from
+	}
+	return false
+}
+
+// clash says what of that which is held a route clashes with; "" if nothing. r.mu
+// is held.
+func (r *Routes) clash(w route) string {
+	other, taken := r.held[w.to]
+	switch {
+	case w.from == w.to:
+		return fmt.Sprintf("flow %s would copy topic %s onto itself", w.flow, w.from.topic)
+	case taken && other != w:
+		return fmt.Sprintf("flow %s would copy topic %s to %s, to which flow %s copies topic %s", w.flow, w.from.topic, r.name(w.to), other.flow, other.from.topic)
+	case r.returns(w, nil):
+		return fmt.Sprintf("flow %s would copy topic %s back to %s, whose copy it is, made by flow %s", w.flow, w.from.topic, r.name(w.to), r.held[w.from].flow)
+	}
+	return ""
+}
+
+// refusal says why a route that was asked for is not held; "" if it is.
+func (r *Routes) refusal(w route) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[w.to] == w {
+		return ""
+	}
+	if why := r.clash(w); why != "" {
+		return why
+	}
+	for _, other := range r.wanted[w.to] {
+		if other != w {
+			return fmt.Sprintf("flow %s would copy topic %s to %s, and flow %s topic %s as well; neither has a book", w.flow, w.from.topic, r.name(w.to), other.flow, other.from.topic)
+		}
+	}
+	before := r.held[w.from]
+	if all := r.wanted[w.from]; before.flow == "" && len(all) > 0 {
+		before = all[0]
+	}
+	return fmt.Sprintf("flow %s would copy topic %s back to %s, whose copy it would be, made by flow %s; neither has a book", w.flow, w.from.topic, r.name(w.to), before.flow)
+}
+
+// name names a place to a person. r.mu is held.
+func (r *Routes) name(p place) string {
+	return fmt.Sprintf("topic %s of cluster %s", p.topic, cmp.Or(r.aliases[p.cluster], p.cluster))
 }
 
 // give gives back a flow's route to a place.
-func (r *Routes) give(to place, flow *Flow) {
+func (r *Routes) give(to place, flow string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.into[to].flow == flow {
-		delete(r.into, to)
+	if r.held[to].flow == flow {
+		delete(r.held, to)
+	}
+	r.drop(to, func(w route) bool { return w.flow == flow })
+}
+
+// drop forgets routes that are wanted to one place. r.mu is held.
+func (r *Routes) drop(to place, which func(route) bool) {
+	left := slices.DeleteFunc(r.wanted[to], which)
+	if delete(r.wanted, to); len(left) > 0 {
+		r.wanted[to] = left
 	}
 }
 
-// release gives back all routes of a flow.
-func (r *Routes) release(flow *Flow) {
+// forget gives back all routes of all flows. None of them is at work.
+func (r *Routes) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for to, held := range r.into {
-		if held.flow == flow {
-			delete(r.into, to)
-		}
-	}
-}
-
-func (f *Flow) name() string { return f.config.Source.Alias + "->" + f.config.Target.Alias }
-
-const routesHint = "name fewer topics, or give the copies other names by a policy; books that were begun under other names need the policy that they were begun with, or a new ledger"
-
-// refuseRoutes stops topics that cannot be copied to where the policy has them:
-// no topic can have the name, the books are about another one, or it is somebody
-// else's copy. It returns why.
-func (f *Flow) refuseRoutes(topics []*topic, books map[topicPartition]ledger.Pair) (refused []string) {
-	booked := map[string]string{} // targets, by source
-	owners := map[string]string{} // sources, by target
-	for tp, pair := range books {
-		booked[tp.topic], owners[pair.TargetTopic] = pair.TargetTopic, tp.topic
-	}
-	for _, t := range topics {
-		stop := f.refuseRoute(t, booked[t.name], owners[t.target])
-		if stop != nil {
-			t.stop = stop
-			refused = append(refused, fmt.Sprintf("topic %s cannot be copied to %s: %s", t.name, t.target, stop.detail))
-		}
-	}
-	return refused
-}
-
-// refuseAnyRoute is refuseRoutes for a run that must not begin then.
-func (f *Flow) refuseAnyRoute(topics []*topic, books map[topicPartition]ledger.Pair) error {
-	refused := f.refuseRoutes(topics, books)
-	if len(refused) == 0 {
-		return nil
-	}
-	err := usageErrorf("flow %s: %s", f.name(), strings.Join(refused, "; "))
-	err.hint = routesHint
-	return err
-}
-
-// refuseRoute does so for one topic. The books know its copy as booked, and its
-// target as the copy of owner; "" if they do not.
-func (f *Flow) refuseRoute(t *topic, booked, owner string) *stopped {
-	if err := mm2.CheckTopicName(t.target); err != nil {
-		return &stopped{reason: StopUnavailable, detail: err.Error()}
-	}
-	switch {
-	case f.config.Policy.IsInternal(t.target):
-		return &stopped{reason: StopUnavailable, detail: "topics of that name are Kafka's own or MirrorMaker 2's"}
-	case booked != "" && booked != t.target:
-		return &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("its books are about the copy %s", booked)}
-	case owner != "" && owner != t.name:
-		return &stopped{reason: StopTargetNotEmpty, detail: fmt.Sprintf("the books know that as the copy of %s", owner)}
-	}
-	if err := f.config.Routes.take(place{f.source.id, t.name}, place{f.target.id, t.target}, f); err != nil {
-		return &stopped{reason: StopTargetNotEmpty, detail: err.Error()}
-	}
-	return nil
-}
-
-// leaveOwnCopies leaves out what the flow itself makes of other topics, where
-// source and target are one cluster: else each look would find more to copy.
-func (f *Flow) leaveOwnCopies(found map[string]*topic) {
-	f.looped = map[string]string{}
-	if f.source.id != f.target.id {
-		return
-	}
-	for name, t := range found {
-		if t.target != name && found[t.target] != nil {
-			f.looped[t.target] = name
-		}
-	}
-	for name := range f.looped {
-		delete(found, name)
-	}
-}
-
-// explain says by which rule a topic is copied, or is not.
-func (f *Flow) explain(name string) (rule string, in bool) {
-	if of, looped := f.looped[name]; looped {
-		return "it is the copy that this flow makes of " + of, false
-	}
-	return f.rules.Explain(name)
-}
-
-// CheckFlows finds out whether flows can begin beside one another, and writes
-// nothing. The error joins one of each flow at most, which is what [Start] with
-// [Config.Routes] would say when the flows before it are at work already; and it
-// says which two aliases are one cluster.
-func CheckFlows(ctx context.Context, configs []Config) error {
-	routes := &Routes{}
-	ids := map[string]string{} // aliases by cluster id
-	var errs []error
-	for _, config := range configs {
-		config.Routes, config.Logger = routes, nil
-		f, err := newFlow(ctx, config)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		errs = append(errs, f.check(ids))
-		f.cancel(nil)
-		f.disconnect()
-	}
-	return errors.Join(errs...)
-}
-
-// check does what prepare does before it writes.
-func (f *Flow) check(ids map[string]string) error {
-	if err := f.openLedgerIfExists(); err != nil {
-		return err
-	}
-	if err := f.connect(); err != nil {
-		return err
-	}
-	for _, c := range []*cluster{f.source, f.target} {
-		if alias, ok := ids[c.id]; ok && alias != c.alias && !f.config.AllowSameCluster {
-			return usageErrorf("%s and %s are the same cluster (id %s)", alias, c.alias, c.id)
-		}
-		ids[c.id] = cmp.Or(ids[c.id], c.alias)
-	}
-	if err := f.checkIdentity(); err != nil {
-		return err
-	}
-	f.loadOrders()
-	_, _, err := f.firstLook()
-	return err
+	r.held, r.wanted, r.aliases, r.begun = nil, nil, nil, false
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"apograph/internal/connect"
 	"apograph/internal/pace"
 )
 
@@ -266,7 +267,7 @@ func (s *source) refreshLoop(ctx context.Context, changed func()) {
 		}
 		if len(s.needLeader) > 0 || err != nil {
 			s.askLeaders()
-			wait = min(2*wait, 2*time.Second)
+			wait = min(2*wait, leaderPause(err))
 		} else {
 			wait = 100 * time.Millisecond
 		}
@@ -274,6 +275,15 @@ func (s *source) refreshLoop(ctx context.Context, changed func()) {
 			return
 		}
 	}
+}
+
+// leaderPause is the longest pause before leaders are asked for again. Whom a cluster
+// does not let in does not press it: logins that fail may lock an account.
+func leaderPause(err error) time.Duration {
+	if connect.Permanent(err) {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
 }
 
 // settleAll puts every partition where it belongs: leaders may have changed.

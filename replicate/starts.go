@@ -65,7 +65,7 @@ func (f *Flow) checkStarts(topics []*topic) error {
 	asked := map[string]bool{}
 	for _, t := range topics {
 		group := f.config.StartOf(t.name).group
-		if group == "" || booked[t.name] > 0 || asked[group] {
+		if group == "" || t.stop != nil || booked[t.name] > 0 || asked[group] {
 			continue
 		}
 		asked[group] = true

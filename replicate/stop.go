@@ -22,7 +22,7 @@ const (
 	StopTargetNotEmpty     StopReason = "target_not_empty"     // the target holds records that the ledger does not know
 	StopForeignWriter      StopReason = "foreign_writer"       // somebody else wrote to the target partition
 	StopFenced             StopReason = "fenced"               // the target refuses our producer id and epoch: somebody else runs under it
-	StopNotAuthorized      StopReason = "not_authorized"       // a right is missing
+	StopNotAuthorized      StopReason = "not_authorized"       // a right is missing, or a cluster does not let us in
 	StopUnavailable        StopReason = "unavailable"          // a leader gave no answer for too long, or one that leads nowhere
 	StopUnsupportedFormat  StopReason = "unsupported_format"   // batches of a format that cannot be carried over unharmed
 	StopCorruptSourceBatch StopReason = "corrupt_source_batch" // the source's bytes are damaged

@@ -33,6 +33,8 @@ type Summary struct {
 	// that.
 	Complete bool
 
+	Duties []FailedDuty // of those beside copying
+
 	Elapsed time.Duration
 }
 

@@ -57,7 +57,7 @@ func (f *Flow) leaveNew(found map[string]*topic, booked map[string]map[ledger.To
 func (f *Flow) forget(name string) {
 	t := f.topics[name]
 	delete(f.topics, name)
-	f.config.Routes.give(place{f.target.id, t.target}, f)
+	f.config.Routes.give(place{f.target.id, t.target}, f.name())
 	f.source.untrack(name)
 	f.target.untrack(t.target)
 	f.mu.Lock()
@@ -162,47 +162,41 @@ var ErrNoTopics = errors.New("no topic to copy")
 
 // firstSurvey prepares the run, up to the opening of its pairs.
 func (f *Flow) firstSurvey() ([]*candidate, error) {
-	topics, books, err := f.firstLook()
+	l, err := f.firstLook()
 	if err != nil {
 		return nil, err
 	}
+	f.config.Routes.settle()
+	if err := f.mayBegin(l); err != nil {
+		return nil, err
+	}
+	f.config.Routes.begin() // before there is anything that another flow could find
 	if err := f.createLedger(); err != nil {
 		return nil, err
 	}
-	candidates, err := f.admit(topics, books)
+	candidates, err := f.admit(l.topics, l.books)
 	if err == nil {
-		f.doDuties(topics)
+		f.doDuties(l.topics)
 	}
 	return candidates, err
 }
 
-// firstLook finds out what there is to do, and whether it may be done. It writes
-// nothing anywhere.
-func (f *Flow) firstLook() ([]*topic, map[topicPartition]ledger.Pair, error) {
+// matchFirst is match for a flow that has not begun.
+func (f *Flow) matchFirst(books map[topicPartition]ledger.Pair) error {
 	if slices.Contains(f.rules.Include.Texts(), "__consumer_offsets") {
-		return nil, nil, usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
+		return usageErrorf("__consumer_offsets is never copied: its offsets mean nothing on another cluster; translate groups instead (apograph translate)")
 	}
-	books := f.openBooks()
 	if err := f.match(books); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if len(f.topics) == 0 {
-		if f.config.Once {
-			return nil, nil, usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoTopics, f.whyNone())
-		}
-		f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	if len(f.topics) > 0 {
+		return nil
 	}
-	topics := sortedTopics(f.topics)
-	if err := f.inspect(topics); err != nil {
-		return nil, nil, err
+	if f.config.Once {
+		return usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoTopics, f.whyNone())
 	}
-	if err := f.refuseAnyRoute(topics, books); err != nil {
-		return nil, nil, err
-	}
-	if err := f.refuseStrangers(topics, books); err != nil {
-		return nil, nil, err
-	}
-	return topics, books, f.checkStarts(topics)
+	f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	return nil
 }
 
 // bookedPartitions returns for each topic that has a book, open or closed, one

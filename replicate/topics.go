@@ -2,7 +2,6 @@ package replicate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -140,7 +139,7 @@ func (f *Flow) inspect(topics []*topic) error {
 	return nil
 }
 
-const strangersHint = "restore the flow's ledger from a snapshot; if there is none, make it anew with `apograph attach`; and only if the target's records are not copies of the source's, name the topic in --append"
+const strangersHint = "restore the flow's ledger from a snapshot; if there is none, or MirrorMaker 2 made the copy, make one with `apograph attach`; and only if the target's records are not copies of the source's, name the topic in --append"
 
 // refuseStrangers finds topics whose target holds records that the ledger does
 // not know. With a new ledger nothing at all is begun; with an existing one
@@ -156,36 +155,33 @@ func (f *Flow) refuseStrangers(topics []*topic, books map[topicPartition]ledger.
 		switch {
 		case len(held) == 0:
 		case slices.Contains(f.config.Append, t.name):
-			var refused *RefusedError
 			err := f.refuseAppend(t, books)
-			switch {
-			case err != nil && f.reader == nil:
-				return err
-			case errors.As(err, &refused): // while it runs: the others go on
+			if err != nil {
 				t.stop = &stopped{reason: StopTargetNotEmpty, detail: err.Error()}
-			case err != nil:
-				t.stop = &stopped{reason: reasonOf(err), detail: err.Error()}
+			}
+			if err != nil && f.reader == nil {
+				return err
+			}
+			if err != nil && !refusal(err) { // while it runs: the others go on
+				t.stop.reason = reasonOf(err)
 			}
 		default:
 			strangers[t] = held
 		}
 	}
-	if len(strangers) == 0 {
+	var all []string
+	for _, t := range topics {
+		if held := strangers[t]; len(held) > 0 {
+			t.stop = &stopped{reason: StopTargetNotEmpty, detail: strings.Join(held, ", ")}
+			all = append(all, held...)
+		}
+	}
+	if len(all) == 0 || f.ledger != nil {
 		return nil
 	}
-	if f.ledger == nil {
-		var all []string
-		for _, t := range topics {
-			all = append(all, strangers[t]...)
-		}
-		err := usageErrorf("cluster %s holds records that this ledger does not know: %s", f.target.alias, strings.Join(all, ", "))
-		err.hint = strangersHint
-		return err
-	}
-	for t, held := range strangers {
-		t.stop = &stopped{reason: StopTargetNotEmpty, detail: strings.Join(held, ", ")}
-	}
-	return nil
+	err := usageErrorf("cluster %s holds records that this ledger does not know: %s%s", f.target.alias, strings.Join(all, ", "), f.traceOfMirrorMaker())
+	err.hint = strangersHint
+	return err
 }
 
 // unknownRecords describes what a target topic holds in partitions that would

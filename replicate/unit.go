@@ -23,6 +23,7 @@ type unit struct {
 
 	maxTimestamp int64        // of its records, ms
 	infos        []recordInfo // one per record, where needed (tools.describe)
+	aborted      []recordInfo // of aborted transactions, in its gaps; where needed (assembler.byContent)
 }
 
 // A recordInfo identifies one record of a unit.
@@ -30,6 +31,8 @@ type recordInfo struct {
 	offset int64 // on the source
 	hash   uint64
 	bytes  int64 // canonical
+
+	timeless bool // it has no time, -1, and hash is that of a record whose time is 0; see assembler.byContent
 }
 
 // addGap extends u by a source-only tile behind its end.
