@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,11 +14,16 @@ import (
 func attachCommand() command {
 	return command{
 		path:    "attach",
-		summary: "make a new ledger for a copy whose ledger is gone",
-		details: "For a copy that apograph made, where no snapshot of its ledger is left: aligns\n" +
-			"source and target record by record and writes a new ledger. `replicate` goes on\n" +
-			"with it, `verify` and `translate` work. Nothing is written to either cluster.\n" +
-			"Nobody may write to the target topics meanwhile: stop the replicator first.\n\n" +
+		summary: "make a ledger for a copy that has none",
+		details: "For a copy that MirrorMaker 2 made, with its own file, and for one of apograph's\n" +
+			"where no snapshot of the ledger is left: aligns source and target record by\n" +
+			"record and writes a new ledger. `replicate` goes on with it, `verify` and\n" +
+			"`translate` work. Nothing is written to either cluster.\n\n" +
+			"Nobody may write to the target topics meanwhile: stop the replicator first. With\n" +
+			"--config it is looked whether MirrorMaker 2 is alive (heartbeats, offset syncs,\n" +
+			"members in its Connect group, ends that move), and refused if it is. What it\n" +
+			"copied again after a restart is a duplicate in the ledger, and an aborted record\n" +
+			"that it brought over is foreign, each named.\n\n" +
 			"What either side has lost can no longer be proven, and the answer says what\n" +
 			"that is. A partition that does not align, or could in more than one way, is\n" +
 			"reported with the place and left out of the ledger, as is one whose records the\n" +
@@ -27,28 +31,26 @@ func attachCommand() command {
 			"none to have books about: `replicate` begins it. If all are like that, the\n" +
 			"ledger is made all the same, without books.",
 		examples: []string{
+			"apograph attach --config mm2.properties",
 			"apograph attach --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +
 				"    --topics 'orders,pay.*' --ledger new.ledger",
-			"apograph attach --config mm2.properties --flow 'A->B'",
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
 		flags:   slices.Concat(clusterFlags(policySettings()...), selectionFlags(), policyFlags(), []cli.Flag{ledgerFlag(), statsFlag()}),
-		exits:   []exitCode{exitFaults, exitUnproven, exitInterrupted, exitTerminated},
+		exits:   []exitCode{exitFaults, exitUnproven, exitRefused, exitInterrupted, exitTerminated},
 		run:     runAttach,
 	}
 }
 
 func runAttach(ctx context.Context, inv *invocation) error {
-	config, err := attachConfig(inv)
+	configs, err := attachConfigs(inv)
 	if err != nil {
 		return err
 	}
-	var progress atomic.Pointer[replicate.AttachProgress]
-	var report replicate.AttachReport
-	err = inv.withBar(ctx, func() progressState { return attachState(progress.Load()) }, func(ctx context.Context) (err error) {
-		report, err = replicate.Attach(ctx, config, func(p replicate.AttachProgress) { progress.Store(&p) })
-		return err
-	})
+	if len(configs) > 1 {
+		return attachFlows(ctx, inv, configs)
+	}
+	report, err := attachFlow(ctx, inv, configs[0])
 	if err != nil {
 		return err
 	}
@@ -72,21 +74,23 @@ func writeAttachText(inv *invocation, r attachReport) error {
 	return inv.writeTable(r.summary())
 }
 
-func attachConfig(inv *invocation) (config replicate.Config, err error) {
+func attachConfigs(inv *invocation) ([]replicate.Config, error) {
 	c, err := inv.configuration()
 	if err != nil {
-		return config, err
+		return nil, err
 	}
-	if c != nil {
-		if _, err := c.one(inv); err != nil {
-			return config, err
-		}
-		configs, err := inv.flowConfigs(c)
-		if err != nil {
-			return config, err
-		}
-		return configs[0], checkStores(configs)
+	if c == nil {
+		config, err := adHocAttach(inv)
+		return []replicate.Config{config}, err
 	}
+	configs, err := inv.flowConfigs(c)
+	if err != nil {
+		return nil, err
+	}
+	return configs, checkStores(configs)
+}
+
+func adHocAttach(inv *invocation) (config replicate.Config, err error) {
 	if config, err = adHocScope(inv, "name the topics of the flow whose ledger is gone"); err != nil {
 		return config, err
 	}

@@ -31,6 +31,9 @@ type attachedPartition struct {
 	Orphans     int64                   `json:"orphans"`
 	Foreign     int64                   `json:"foreign"`
 	Duplicates  int64                   `json:"duplicates"`
+	Aborted     int64                   `json:"aborted"`             // of foreign
+	Markers     int64                   `json:"markers"`             // of foreign
+	Replaced    int64                   `json:"timestamps_replaced"` // of copied
 	Verdict     replicate.AttachVerdict `json:"verdict"`
 	Detail      string                  `json:"detail"`
 	Unprovable  unprovable              `json:"unprovable"`
@@ -66,7 +69,7 @@ func attachReportOf(r replicate.AttachReport) attachReport {
 		out.Partitions = append(out.Partitions, attachedPartition{
 			Topic: p.Topic, Partition: p.Partition, TargetTopic: p.TargetTopic,
 			Source: rangeOf(p.Source), Target: rangeOf(p.Target),
-			Copied: p.Copied, BeforeStart: p.BeforeStart, Orphans: p.Orphans, Foreign: p.Foreign, Duplicates: p.Duplicates,
+			Copied: p.Copied, BeforeStart: p.BeforeStart, Orphans: p.Orphans, Foreign: p.Foreign, Duplicates: p.Duplicates, Aborted: p.Aborted, Markers: p.Markers, Replaced: p.TimestampsReplaced,
 			Verdict: p.Verdict, Detail: clean(p.Detail), Unprovable: unprovable(p.Unprovable),
 		})
 	}
@@ -92,6 +95,12 @@ func (r attachReport) partitions() *textTable {
 		}
 		if n := p.Duplicates; n > 0 {
 			lines = append(lines, counted(n, "target record")+" there a second time")
+		}
+		if n := p.Aborted; n > 0 {
+			lines = append(lines, counted(n, "target record")+" of aborted transactions, which the copier brought over or wrote")
+		}
+		if n := p.Replaced; n > 0 {
+			lines = append(lines, counted(n, "record")+" without a time, to which the copier gave one")
 		}
 		for _, line := range lines {
 			table.add(p.Topic, strconv.Itoa(int(p.Partition)), string(p.Verdict), p.Source.String(), p.Target.String(), strconv.FormatInt(p.Copied, 10), line)

@@ -136,7 +136,7 @@ func playFlow(t *testing.T, seed uint64) *campaignSum {
 			} else if code == 1 {
 				t.Logf("round %d: exit code 1: %s", round, stderr)
 			}
-		case killOnce(t, f.pair, f.path, f.rng) != "":
+		case killOnce(t, f.pair, copyArgs(f.pair, f.path), killPoints(), f.rng) != "":
 			kills++
 			f.sum.kills++
 		}

@@ -73,7 +73,7 @@ func flowSettings(from map[string]mm2.Setting) (settings []connect.Setting, secr
 			where = strings.TrimSpace(where + " " + s.Origin.Key)
 		}
 		settings = append(settings, connect.Setting{Key: key, Value: s.Value, Where: where})
-		if s.Secret && !connect.Secret(key) {
+		if s.Secret && !javaprops.Secret(key) {
 			secrets = append(append(secrets, s.Value), s.List()...)
 		}
 	}

@@ -106,26 +106,19 @@ func (c *configuration) read(inv *invocation) error {
 	if c.file, err = mm2.ParseConfig(file, mm2.ConfigOptions{}); err != nil {
 		return &configError{path: c.path, err: err}
 	}
-	owners := map[string]mm2.FlowConfig{}
-	for _, f := range c.file.Flows() {
-		if other, taken := owners[f.LedgerName()]; taken {
-			return usagef("%s: flows %s and %s would have one ledger, %s", c.path, other, f, f.LedgerName()).withHint("choose other aliases for the clusters")
-		}
-		owners[f.LedgerName()] = f
-	}
 	for _, p := range c.file.Problems() {
-		if p.At.File == overX && isNoKey(p.Kind) {
+		if p.At.File == overX && isTypingError(p.Kind) {
 			return &configError{path: c.path, err: &mm2.ConfigError{Problems: []mm2.Problem{p}}}
 		}
 	}
 	return nil
 }
 
-// isNoKey reports whether a problem is that a key has no effect. On a command
-// line that is a typing error, which must not mean the default.
-func isNoKey(kind mm2.ProblemKind) bool {
+// isTypingError reports whether a problem is that a key has no effect, or its value
+// none. On a command line that is a typing error, which must not mean the default.
+func isTypingError(kind mm2.ProblemKind) bool {
 	switch kind {
-	case mm2.UnknownKey, mm2.UnknownAlias, mm2.WrongLevel, mm2.FlowBlank, mm2.FlowSelf:
+	case mm2.UnknownKey, mm2.UnknownAlias, mm2.WrongLevel, mm2.FlowBlank, mm2.FlowSelf, mm2.BadValue:
 		return true
 	}
 	return false

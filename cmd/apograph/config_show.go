@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"apograph/internal/connect"
+	"apograph/internal/javaprops"
 	"apograph/internal/mm2"
 )
 
@@ -26,7 +27,8 @@ func configShowCommand() command {
 		details: "Reads an mm2.properties and prints, for each flow that is enabled, every setting\n" +
 			"that holds for it: its own, those of the top level, and defaults. With --origin,\n" +
 			"also where each comes from. Secrets are not shown.\n" +
-			"What MirrorMaker 2 needs and apograph does not is told once, at the end.",
+			"What MirrorMaker 2 needs and apograph does not, and with --origin what apograph\n" +
+			"does better by default, is told once, at the end.",
 		examples: []string{"apograph config show --config mm2.properties", "apograph config show --config mm2.properties --flow 'a->b' --origin"},
 		formats:  []format{formatTable, formatWide, formatJSON},
 		flags: append(configFlags(overFlag()),
@@ -41,7 +43,7 @@ type configReport struct {
 	envelope
 	File  string            `json:"file"`
 	Flows []configFlow      `json:"flows"`
-	Notes map[string]string `json:"notes"` // of keys that are ignored or not needed: why
+	Notes map[string]string `json:"notes"` // of keys that are ignored, not needed, or have another default: why
 }
 
 type configFlow struct {
@@ -138,7 +140,7 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 	for _, k := range mm2.Keys() {
 		table[k.Name] = k
 	}
-	for _, s := range f.Settings() {
+	for _, s := range f.Effective() {
 		k, inFile := table[s.Key], s.Origin.Key != ""
 		if k.Treatment == mm2.Ignored && !inFile {
 			continue // a default that has no effect
@@ -146,6 +148,11 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 		show("", s)
 		if inFile || origin && k.Treatment == mm2.Better {
 			r.note(k)
+		}
+	}
+	for _, k := range f.Silent() {
+		if origin {
+			r.Notes[k.Name] = k.Ours + "; MirrorMaker 2: " + k.Default
 		}
 	}
 	for _, side := range []struct {
@@ -162,7 +169,7 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 // shownValue returns a value for people's eyes. Of a key that looks like a misspelt
 // one of a secret it is hidden as well.
 func shownValue(s mm2.Setting) string {
-	if _, known := connect.Lookup(s.Key); !known && s.Value != "" && connect.Secret(connect.Nearest(s.Key)) {
+	if _, known := connect.Lookup(s.Key); !known && s.Value != "" && javaprops.Secret(connect.Nearest(s.Key)) {
 		return hidden
 	}
 	return hideSecrets(s.Shown())
@@ -176,8 +183,6 @@ func (r *configReport) note(k mm2.Key) {
 		r.Notes[k.Name] = "not needed: " + k.Reason
 	case mm2.Ignored:
 		r.Notes[k.Name] = "ignored: " + k.Reason
-	case mm2.NotYet:
-		r.Notes[k.Name] = "has no effect in this release"
 	}
 }
 

@@ -52,6 +52,12 @@ func (c *configCase) topic(at *kafkatest.Cluster, name string, records int) {
 	if err := at.CreateTopic(c.t.Context(), name, 1, nil); err != nil {
 		c.t.Fatal(err)
 	}
+	c.more(at, name, records)
+}
+
+// more appends records to a topic.
+func (c *configCase) more(at *kafkatest.Cluster, name string, records int) {
+	c.t.Helper()
 	for i := range records {
 		r := &kgo.Record{Topic: name, Value: fmt.Appendf(nil, "%s %d", name, i), Timestamp: time.UnixMilli(1000)}
 		if err := at.Append(c.t.Context(), kafkatest.None, r); err != nil {
@@ -138,7 +144,7 @@ type summariesAnswer struct {
 }
 
 func TestReplicateRunsAllFlowsOfAFile(t *testing.T) {
-	c := newConfigCase(t, "a->b.enabled = true", "a->b.topics = orders.*", "b->a.enabled = true", "b->a.topics = pay.*")
+	c := newConfigCase(t, "a->b.enabled = true", "a->b.topics = orders.*", "b->a.enabled = true", "b->a.topics = pay.*", "emit.heartbeats.enabled = false")
 	c.topic(c.a, "orders-1", 5)
 	c.topic(c.a, "other", 1)
 	c.topic(c.b, "payments", 7)
@@ -213,7 +219,7 @@ func TestOneLedgerForTwoFlows(t *testing.T) {
 // TestCommandsTakeFlowsOfAFile: each command finds the ledger and the clusters of
 // a flow, and those that are about one flow refuse to guess which.
 func TestCommandsTakeFlowsOfAFile(t *testing.T) {
-	c := newConfigCase(t, "a->b.enabled = true", "b->a.enabled = true", "topics = orders, payments")
+	c := newConfigCase(t, "a->b.enabled = true", "b->a.enabled = true", "topics = orders, payments", "emit.heartbeats.enabled = false")
 	c.topic(c.a, "orders", 5)
 	c.topic(c.b, "payments", 7)
 	c.run(0, "replicate", "--once")

@@ -38,7 +38,7 @@ func TestSigkill(t *testing.T) {
 		if err := load.Run(t.Context(), pair.Source.Bootstrap); err != nil {
 			t.Fatal(err)
 		}
-		if point := killOnce(t, pair, path, r); point != "" {
+		if point := killOnce(t, pair, copyArgs(pair, path), killPoints(), r); point != "" {
 			hits[point]++
 			kill++
 		}
@@ -67,11 +67,11 @@ func killPoints() []killPoint {
 	}
 }
 
-// killOnce starts a copier and kills it when a request chosen by r arrives. It
-// returns where, or nothing if the copier had finished before.
-func killOnce(t *testing.T, pair *kafkatest.Pair, path string, r *rand.Rand) string {
+// killOnce starts a copier and kills it when a request arrives, at one of the
+// points, that is chosen by r. It returns where, or nothing if the copier had
+// finished before.
+func killOnce(t *testing.T, pair *kafkatest.Pair, args []string, points []killPoint, r *rand.Rand) string {
 	t.Helper()
-	points := killPoints()
 	point := points[r.IntN(len(points))]
 	cluster, side := pair.Target, "target"
 	if point.onSource {
@@ -84,7 +84,7 @@ func killOnce(t *testing.T, pair *kafkatest.Pair, path string, r *rand.Rand) str
 		t.Fatal(err)
 	}
 	defer fault.Remove()
-	child := exec.Command("apograph", copyArgs(pair, path)...)
+	child := exec.Command("apograph", args...)
 	var stderr bytes.Buffer
 	child.Stderr = &stderr
 	if err := child.Start(); err != nil {
@@ -117,11 +117,11 @@ func copyArgs(pair *kafkatest.Pair, path string) []string {
 }
 
 // copyOnce runs a copier to its end, which it must find.
-func copyOnce(t *testing.T, pair *kafkatest.Pair, path string) (code int, stderr string) {
+func copyOnce(t *testing.T, pair *kafkatest.Pair, path string, more ...string) (code int, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	child := exec.CommandContext(ctx, "apograph", copyArgs(pair, path)...)
+	child := exec.CommandContext(ctx, "apograph", append(copyArgs(pair, path), more...)...)
 	out, err := child.CombinedOutput()
 	if _, isExit := err.(*exec.ExitError); err != nil && !isExit {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func adHocFlow(settings map[string]string) (mm2.FlowConfig, error) {
 		"clusters": "source, target", "source.bootstrap.servers": "source:1", "target.bootstrap.servers": "target:1",
 		prefix + "enabled": "true",
 	}
-	for _, s := range dutySettings() {
+	for _, s := range slices.Concat(dutySettings(), mirrorKeys()) {
 		if value, ok := settings[s.key]; ok {
 			values[prefix+s.key] = value
 		}
@@ -132,7 +132,7 @@ func adHocPolicy(inv *invocation, alias string, settings map[string]string) (mm2
 
 // flowConfig returns how a flow of a file runs, with nothing of what a command
 // adds. now is what ages are counted from.
-func (inv *invocation) flowConfig(f mm2.FlowConfig, path string, now time.Time) (config replicate.Config, err error) {
+func (inv *invocation) flowConfig(c *mm2.Config, f mm2.FlowConfig, path string, now time.Time) (config replicate.Config, err error) {
 	config = replicate.Config{LedgerPath: path, AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
 	if config.Source, err = inv.flowCluster(f.Source, f.SourceClient()); err != nil {
 		return config, err
@@ -146,6 +146,9 @@ func (inv *invocation) flowConfig(f mm2.FlowConfig, path string, now time.Time) 
 	}
 	config.Topics, config.TopicsExclude = []string{f.Get("topics").Value}, []string{f.Get("topics.exclude").Value}
 	config.Policy, config.Heartbeats = rules.Policy, rules.Heartbeats
+	if config.Predecessor, err = predecessorOf(f); err != nil {
+		return config, err
+	}
 	if err := applyRefresh(&config, f); err != nil {
 		return config, err
 	}
@@ -153,7 +156,31 @@ func (inv *invocation) flowConfig(f mm2.FlowConfig, path string, now time.Time) 
 		return config, err
 	}
 	config.StartOf = func(topic string) replicate.StartPoint { return startOf(f, topic, now) }
+	if err := applyMirror(&config, f, c.Beats(f), true); err != nil {
+		return config, err
+	}
 	return config, applyDuties(&config, f, true)
+}
+
+// predecessorOf returns where the MirrorMaker 2 that ran with the file leaves its
+// traces for a flow.
+func predecessorOf(f mm2.FlowConfig) (*replicate.Predecessor, error) {
+	policy, err := f.Policy()
+	if err != nil {
+		return nil, err
+	}
+	interval, err := f.Seconds("emit.heartbeats.interval.seconds")
+	if err != nil {
+		return nil, err
+	}
+	worker := f.Worker()
+	onTarget := f.Text("offset-syncs.topic.location") == "target"
+	return &replicate.Predecessor{
+		Group: worker["group.id"].Value, OffsetsTopic: worker["offset.storage.topic"].Value,
+		SyncsTopic: policy.OffsetSyncsOf(f.Source, f.Target, onTarget), SyncsTarget: onTarget,
+		Heartbeats: policy.HeartbeatsTopic(), Interval: interval,
+		Committed: f.SourceClient()["isolation.level"].Value == "read_committed",
+	}, nil
 }
 
 // flowCluster makes a cluster of what a file says about it, and reads its stores.
@@ -173,20 +200,10 @@ func applyRefresh(config *replicate.Config, f mm2.FlowConfig) (err error) {
 	if f.IsSet("refresh.topics.interval.seconds") {
 		config.RefreshInterval = every
 	}
-	if s := f.Get(settingRefresh); f.IsSet(settingRefresh) {
-		if config.RefreshInterval, err = parseInterval(s.Value); err != nil {
-			return usagef("%v: %s: %s", s.Origin.At, s.Origin.Key, blank(err.Error(), secretOf(s)))
-		}
+	if f.IsSet(settingRefresh) {
+		config.RefreshInterval, err = f.Get(settingRefresh).Interval()
 	}
-	return nil
-}
-
-// secretOf returns the value of a setting if it must not be shown.
-func secretOf(s mm2.Setting) []string {
-	if s.Secret {
-		return []string{s.Value}
-	}
-	return nil
+	return err
 }
 
 // startOf returns where a topic begins. What the file says about that has been
@@ -222,7 +239,7 @@ func (inv *invocation) flowConfigs(c *configuration) ([]replicate.Config, error)
 	var errs []error
 	now := time.Now()
 	for i, f := range c.flows {
-		config, err := inv.flowConfig(f, paths[i], now)
+		config, err := inv.flowConfig(c.file, f, paths[i], now)
 		if len(c.flows) > 1 {
 			config.Logger = config.Logger.With("flow", f.String())
 		}
@@ -261,7 +278,7 @@ func (c *configuration) tellLint(inv *invocation) {
 		switch {
 		case p.Level == mm2.LevelWarning:
 			counts[true]++
-		case slices.Contains([]mm2.ProblemKind{mm2.IgnoredKey, mm2.BetterKey, mm2.NotYetKey}, p.Kind):
+		case slices.Contains([]mm2.ProblemKind{mm2.IgnoredKey, mm2.BetterKey}, p.Kind):
 			counts[false]++
 		}
 	}

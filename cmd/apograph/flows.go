@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"apograph/internal/connect"
+	"apograph/ledger"
 	"apograph/replicate"
 )
 
@@ -26,7 +27,7 @@ type flowRun struct {
 // all from beginning; one that cannot begin, or fails, keeps no other from
 // running.
 func runFlows(ctx context.Context, inv *invocation, configs []replicate.Config) error {
-	if _, err := refusedTogether(ctx, configs); err != nil {
+	if err := errors.Join(refusedTogether(ctx, configs, nil)...); err != nil {
 		return err
 	}
 	runs := make([]*flowRun, len(configs))
@@ -48,24 +49,28 @@ func runFlows(ctx context.Context, inv *invocation, configs []replicate.Config) 
 	return answerFlows(ctx, inv, runs)
 }
 
-// refusedTogether says why flows cannot run beside one another. An error that is
-// not theirs together, as that a cluster cannot be reached, is left to each.
-func refusedTogether(ctx context.Context, configs []replicate.Config) (refusals []string, err error) {
-	err = replicate.CheckFlows(ctx, configs)
+// refusedTogether says of each flow why it keeps all from beginning beside one
+// another; nil of one that does not. An error of another kind, as that a cluster
+// cannot be reached, is left to the flow itself. books are their ledgers, only to be
+// read; nil: they are opened.
+func refusedTogether(ctx context.Context, configs []replicate.Config, books []*ledger.Ledger) []error {
+	errs := replicate.CheckFlows(ctx, configs, books)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		clear(errs)
+		errs[0] = context.Cause(ctx)
+		return errs
 	}
-	var wrong []error
 	idle := 0
-	for _, e := range splitJoined(err) {
+	for i, err := range errs {
 		switch {
-		case errors.Is(e, replicate.ErrNoTopics) && idle < len(configs)-1:
+		case errors.Is(err, replicate.ErrNoTopics) && idle < len(configs)-1:
 			idle++ // as long as there is another that has some
-		case slices.ContainsFunc(codesOf(e), isWrongUse):
-			wrong, refusals = append(wrong, e), append(refusals, e.Error())
+			errs[i] = nil
+		case !slices.ContainsFunc(codesOf(err), isWrongUse):
+			errs[i] = nil
 		}
 	}
-	return refusals, errors.Join(wrong...)
+	return errs
 }
 
 // isWrongUse reports whether a code says that what was asked for must not be

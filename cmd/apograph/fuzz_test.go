@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"apograph/internal/kafkatest"
+	"apograph/internal/mirror"
 	"apograph/ledger"
 	"apograph/replicate"
 )
@@ -41,23 +42,6 @@ func FuzzParseSize(f *testing.F) {
 		off := new(big.Int).Sub(want, big.NewInt(got))
 		if allowed := max(got>>50, 1); got < 1 || off.Abs(off).Cmp(big.NewInt(allowed)) > 0 { // a float64 has 53 bits
 			t.Fatalf("parseSize(%q) = %d, want %v", text, got, want)
-		}
-	})
-}
-
-// FuzzParseInterval: what is taken is positive, and its own text is taken for the
-// same.
-func FuzzParseInterval(f *testing.F) {
-	for _, text := range []string{"1", "30s", "1m30s", "-5s", "9223372036854775807", " 5 ", "0s"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		d, err := parseInterval(text)
-		if err != nil {
-			return
-		}
-		if again, err := parseInterval(d.String()); d <= 0 || err != nil || again != d {
-			t.Fatalf("parseInterval(%q) = %v, which is read as %v, %v", text, d, again, err)
 		}
 	})
 }
@@ -132,6 +116,7 @@ func fuzzedServer(f *testing.F) *server {
 	flow := liveFlow{
 		ledger: l,
 		drift:  func() []replicate.SettingDrift { return nil },
+		groups: func() ([]mirror.GroupStatus, time.Duration) { return nil, -1 },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

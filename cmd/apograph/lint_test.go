@@ -32,7 +32,7 @@ func TestLintConnect(t *testing.T) {
 	for _, f := range report.Findings {
 		codes = append(codes, f.Code)
 	}
-	if got := strings.Join(codes, " "); got != "AP0701 AP0703" {
+	if got := strings.Join(codes, " "); got != "AP0701 AP0211 AP0703" {
 		t.Errorf("found %s: %+v", got, report.Findings)
 	}
 }

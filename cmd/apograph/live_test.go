@@ -138,7 +138,19 @@ type statusAnswer struct {
 		At, Reason string
 	}
 	Partitions []statusAnswerRow
+	Groups     []groupAnswerRow
+	SyncLag    *float64 `json:"sync_lag_seconds"`
 	Settings   []settingAnswerRow
+}
+
+type groupAnswerRow struct {
+	Group, Topic   string
+	Partition      *int32
+	TargetTopic    string `json:"target_topic"`
+	SourceOffset   *int64 `json:"source_offset"`
+	TargetOffset   *int64 `json:"target_offset"`
+	Committed      *int64
+	Action, Reason string
 }
 
 type settingAnswerRow struct {

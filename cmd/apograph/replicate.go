@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"apograph/internal/mm2"
 	"apograph/internal/pace"
 	"apograph/ledger"
 	"apograph/replicate"
@@ -103,7 +104,7 @@ func runFlow(ctx context.Context, config replicate.Config, began func()) (replic
 }
 
 func answerWhile(ctx context.Context, flow *replicate.Flow, config replicate.Config) (replicate.Summary, error) {
-	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order, flow.Drift}, defaultServerLimits(), config.Logger)
+	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order, flow.Drift, flow.Groups}, defaultServerLimits(), config.Logger)
 	if err != nil {
 		config.Logger.Warn("no socket: this flow answers no questions while it runs", "error", err)
 		return flow.Wait()
@@ -113,11 +114,11 @@ func answerWhile(ctx context.Context, flow *replicate.Flow, config replicate.Con
 }
 
 // settingRefresh is the setting of [replicate.Config.RefreshInterval].
-const settingRefresh = "apograph.refresh.interval"
+const settingRefresh = mm2.RefreshKey
 
 func replicateSettings() []setting {
 	return slices.Concat([]setting{{settingRefresh, "how often to look for new topics and partitions, in milliseconds or such as 30s (default 30s)"}},
-		policySettings(), dutySettings())
+		policySettings(), dutySettings(), mirrorKeys())
 }
 
 // replicateConfigs returns the flows to run, at least one.
@@ -194,8 +195,8 @@ func adHocConfig(inv *invocation) (config replicate.Config, err error) {
 		return config, err
 	}
 	if text, ok := settings[settingRefresh]; ok {
-		if config.RefreshInterval, err = parseInterval(text); err != nil {
-			return config, usagef("-X %s: %v", settingRefresh, err)
+		if config.RefreshInterval, err = mm2.ParseInterval(text); err != nil {
+			return config, usagef("-X %s=%s: %v", settingRefresh, quoteArg(text), err)
 		}
 	}
 	if config.Policy, err = adHocPolicy(inv, config.Source.Alias, settings); err != nil {
@@ -203,6 +204,12 @@ func adHocConfig(inv *invocation) (config replicate.Config, err error) {
 	}
 	duties, err := adHocFlow(settings)
 	if err != nil {
+		return config, err
+	}
+	if err := applyMirror(&config, duties, []mm2.FlowConfig{duties}, false); err != nil {
+		return config, err
+	}
+	if err := checkKeptHeartbeats(config); err != nil {
 		return config, err
 	}
 	return config, applyDuties(&config, duties, false)
@@ -255,6 +262,9 @@ func replicateVerdict(s replicate.Summary, once bool) error {
 	if len(s.Waiting) > 0 || len(s.Doubts) > 0 {
 		verdicts = append(verdicts, verdict(exitUnproven))
 	}
+	if len(s.Duties) > 0 {
+		verdicts = append(verdicts, verdict(exitError))
+	}
 	if once && len(verdicts) == 0 && !s.Complete {
 		verdicts = append(verdicts, verdict(exitError)) // whatever the reason, it is not what was asked for
 	}
@@ -288,6 +298,7 @@ type replicateSummary struct {
 	Waiting               []waitingPartition `json:"waiting"`
 	Stopped               []stoppedPartition `json:"stopped"`
 	Doubts                []doubtInfo        `json:"doubts"` // about the whole books, that nobody has accepted
+	Duties                []failedDuty       `json:"duties,omitempty"`
 	Complete              bool               `json:"complete"`
 	Seconds               float64            `json:"seconds"`
 }
@@ -312,6 +323,12 @@ type stoppedPartition struct {
 	Offset    int64  `json:"offset"`
 	Reason    string `json:"reason"`
 	Detail    string `json:"detail"`
+}
+
+// A failedDuty is one beside the copying that could not be done.
+type failedDuty struct {
+	Duty  string `json:"duty"`
+	Error string `json:"error"`
 }
 
 func summaryOf(s replicate.Summary) replicateSummary {
@@ -339,6 +356,9 @@ func summaryOf(s replicate.Summary) replicateSummary {
 	for _, d := range s.Doubts {
 		out.Doubts = append(out.Doubts, doubtInfo{d.Topic, d.Partition, d.Range.Start, d.Range.End, d.Kind.String()})
 	}
+	for _, d := range s.Duties {
+		out.Duties = append(out.Duties, failedDuty{d.Duty, clean(d.Error)})
+	}
 	for _, p := range s.Stopped {
 		out.Stopped = append(out.Stopped, stoppedPartition{p.Topic, p.Partition, p.Offset, string(p.Reason), clean(p.Detail)})
 	}
@@ -362,6 +382,9 @@ func (s replicateSummary) table() *textTable {
 	}
 	for _, reason := range s.stopReasons() {
 		table.add("what next", reason+": "+adviceFor(replicate.StopReason(reason)))
+	}
+	for _, d := range s.Duties {
+		table.add("not done", d.Duty+": "+d.Error)
 	}
 	for _, w := range s.Waiting {
 		table.add("waiting", fmt.Sprintf("%s-%d behind an open transaction at source offset %d since %s%s",

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"apograph/ledger"
 	"apograph/replicate"
 )
 
@@ -16,22 +17,14 @@ import (
 // writes nothing.
 func runPlans(ctx context.Context, inv *invocation, configs []replicate.Config) error {
 	plans := replicatePlans{envelope: newEnvelope("ReplicatePlans", "replicate-plans"), Flows: []replicatePlan{}, Failed: []failedFlow{}}
-	var refusals []string
 	var errs []error
 	_ = inv.withProgress(ctx, func() string { return "looking" }, func(ctx context.Context) error {
-		if len(configs) > 1 {
-			refusals, _ = refusedTogether(ctx, configs)
-		}
-		for i := 0; i < len(configs) && ctx.Err() == nil; i++ {
-			flow := flowNames{configs[i].Source.Alias, configs[i].Target.Alias}
-			plan, err := makePlan(ctx, configs[i])
+		for _, p := range makePlans(ctx, configs) {
 			switch {
-			case err != nil && len(configs) == 1:
-				errs = append(errs, err)
-			case err != nil:
-				errs, plans.Failed = append(errs, flow.failed(err)), append(plans.Failed, failedFlow{flow, clean(err.Error())})
+			case p.err != nil:
+				errs, plans.Failed = append(errs, p.err), append(plans.Failed, failedFlow{p.flow, clean(p.err.Error())})
 			default:
-				plans.Flows, refusals = append(plans.Flows, planAnswer(plan)), append(refusals, plan.Refusals...)
+				plans.Flows = append(plans.Flows, planAnswer(p.plan))
 			}
 		}
 		return nil
@@ -39,27 +32,74 @@ func runPlans(ctx context.Context, inv *invocation, configs []replicate.Config) 
 	if len(plans.Flows) == 0 || ctx.Err() != nil {
 		return errors.Join(append(errs, context.Cause(ctx))...)
 	}
-	for _, refusal := range refusals {
-		inv.stderr.warn(refusal)
-	}
-	if len(refusals) > 0 {
-		errs = append(errs, verdict(exitRefused))
+	for _, p := range plans.Flows {
+		for _, refusal := range p.Refusals {
+			inv.stderr.warn(p.Flow.prefix() + refusal)
+		}
+		if len(p.Refusals) > 0 {
+			errs = append(errs, verdict(exitRefused))
+		}
 	}
 	return errors.Join(append(errs, partly(len(plans.Flows), len(plans.Failed)), writePlans(inv, plans, len(configs)))...)
 }
 
-func makePlan(ctx context.Context, config replicate.Config) (replicate.Plan, error) {
-	book, _, err := freshLedger(ctx, config.LedgerPath)
-	var missing *missingLedgerError
-	switch {
-	case errors.As(err, &missing):
-		book = nil
-	case err != nil:
-		return replicate.Plan{}, err
-	default:
-		defer book.Close()
+// A plannedFlow is one flow's plan, or why there is none.
+type plannedFlow struct {
+	flow flowNames
+	plan replicate.Plan
+	err  error
+}
+
+// makePlans plans flows that would run beside one another.
+func makePlans(ctx context.Context, configs []replicate.Config) []plannedFlow {
+	flows, books := make([]plannedFlow, len(configs)), make([]*ledger.Ledger, len(configs))
+	for i, config := range configs {
+		flows[i].flow = flowNames{config.Source.Alias, config.Target.Alias}
+		if books[i], flows[i].err = planLedger(ctx, config.LedgerPath); books[i] != nil {
+			defer books[i].Close()
+		}
 	}
-	return replicate.MakePlan(ctx, config, book)
+	together := make([]error, len(configs))
+	if len(configs) > 1 {
+		together = refusedTogether(ctx, configs, books)
+	}
+	for i, config := range configs {
+		p := &flows[i]
+		if p.err == nil {
+			p.plan, p.err = replicate.MakePlan(ctx, config, books[i])
+		}
+		if len(configs) > 1 {
+			p.besideOthers(together[i])
+		}
+		if ctx.Err() != nil {
+			return flows[:i]
+		}
+	}
+	return flows
+}
+
+// besideOthers has a plan say what would keep all flows from beginning: that it cannot
+// be made, where that is wrong use, and what was found of all of them together.
+func (p *plannedFlow) besideOthers(together error) {
+	if slices.ContainsFunc(codesOf(p.err), isWrongUse) {
+		p.plan, p.err, together = replicate.Plan{SourceAlias: p.flow.Source, TargetAlias: p.flow.Target}, nil, p.err
+	}
+	switch {
+	case p.err != nil:
+		p.err = p.flow.failed(p.err)
+	case together != nil && len(p.plan.Refusals) == 0:
+		p.plan.Refusals = []string{strings.TrimPrefix(together.Error(), p.flow.prefix())}
+	}
+}
+
+// planLedger returns what the books of a flow say now; nil if there are none.
+func planLedger(ctx context.Context, path string) (*ledger.Ledger, error) {
+	book, _, err := freshLedger(ctx, path)
+	var missing *missingLedgerError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	return book, err
 }
 
 // replicatePlans is the answer about several flows.
@@ -98,9 +138,10 @@ type replicatePlan struct {
 
 type topicPlan struct {
 	Topic              string            `json:"topic"`
-	TargetTopic        string            `json:"target_topic"` // "" for one that is not copied
-	In                 bool              `json:"in"`
+	TargetTopic        string            `json:"target_topic"` // "" for one that is not the flow's
+	In                 bool              `json:"in"`           // it is copied
 	Rule               string            `json:"rule"`
+	Refused            string            `json:"refused"` // why it is not copied although it is the flow's; "" if nothing is in the way
 	Create             bool              `json:"create"`
 	Partitions         int               `json:"partitions"`
 	ReplicationFactor  int               `json:"replication_factor"`
@@ -121,7 +162,7 @@ func planAnswer(p replicate.Plan) replicatePlan {
 	}
 	for _, t := range p.Topics {
 		row := topicPlan{
-			Topic: t.Topic, TargetTopic: t.Target, In: t.In, Rule: t.Rule, Create: t.Create,
+			Topic: t.Topic, TargetTopic: t.Target, In: t.In, Rule: t.Rule, Refused: clean(t.Refused), Create: t.Create,
 			Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, Settings: map[string]string{},
 			MissingPermissions: append(append([]string{}, t.MissingPermissions...), t.LostACLs...), ACLs: append([]string{}, t.ACLs...), Warnings: append([]string{}, t.Warnings...),
 			Records: t.Records,
@@ -144,19 +185,23 @@ func writePlan(inv *invocation, p replicatePlan) error {
 		return writeJSON(inv.stdout, p)
 	}
 	table := &textTable{
-		header: []string{"TOPIC", "COPIED", "RULE", "PARTITIONS", "REPLICAS", "OFFSETS", "BYTES", "SAFE-FOR", "NOTES"},
-		right:  []bool{false, false, false, true, true, true, true, true, false},
+		header: []string{"TOPIC", "TARGET", "COPIED", "RULE", "PARTITIONS", "REPLICAS", "OFFSETS", "BYTES", "SAFE-FOR", "NOTES"},
+		right:  []bool{false, false, false, false, true, true, true, true, true, false},
 	}
 	for _, t := range p.Topics {
-		if !t.In {
-			table.add(t.Topic, "no", t.Rule, "", "", "", "", "", "")
+		switch {
+		case t.Refused != "":
+			table.add(t.Topic, t.TargetTopic, "refused", t.Rule, "", "", "", "", "", t.Refused)
+			continue
+		case !t.In:
+			table.add(t.Topic, "", "no", t.Rule, "", "", "", "", "", "")
 			continue
 		}
 		copied := "yes"
 		if t.Create {
 			copied = "yes, new"
 		}
-		table.add(t.Topic, copied, t.Rule, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
+		table.add(t.Topic, t.TargetTopic, copied, t.Rule, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
 			strconv.FormatInt(t.Records, 10), bytesText(t.Bytes), headroomText(t.RetentionHeadroom), t.notes())
 	}
 	return inv.writeTable(table)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"apograph/internal/mirror"
 	"apograph/ledger"
 	"apograph/replicate"
 )
@@ -24,11 +25,12 @@ type liveFlow struct {
 	status func() []replicate.PartitionStatus
 	order  func(ledger.Order) error
 	drift  func() []replicate.SettingDrift
+	groups func() (rows []mirror.GroupStatus, lag time.Duration)
 }
 
 // A serverLimits bounds what clients can take from a copier. Memory is bounded
 // by connections times the largest answer, a status report of about 300 bytes a
-// partition, and 150 for a setting that differs.
+// partition, 150 for a setting that differs, and 250 for a partition of a group.
 type serverLimits struct {
 	connections  int           // at one time; more of them wait to be accepted
 	snapshots    int           // made or sent at one time; each takes the room of a ledger

@@ -101,6 +101,7 @@ func (s *server) status() (any, error) {
 	}
 	status := newFlowStatus(stateRunning, info, s.flow.ledger, s.flow.status())
 	status.Report.Settings = settingRows(s.flow.drift())
+	status.Report.setGroups(s.flow.groups())
 	return status, nil
 }
 

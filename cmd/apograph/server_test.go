@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"apograph/internal/kafkatest"
+	"apograph/internal/mirror"
 	"apograph/ledger"
 	"apograph/replicate"
 	"apograph/translate"
@@ -56,6 +57,7 @@ func newServerCase(t *testing.T, limits serverLimits) *serverCase {
 	flow := liveFlow{
 		ledger: l,
 		drift:  func() []replicate.SettingDrift { return nil },
+		groups: func() ([]mirror.GroupStatus, time.Duration) { return nil, -1 },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

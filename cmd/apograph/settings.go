@@ -1,18 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"apograph/internal/connect"
-	"apograph/internal/mm2"
+	"apograph/internal/javaprops"
 )
 
 // A setting is a key that -X may set. Keys are those of a configuration file.
@@ -61,10 +57,10 @@ func (inv *invocation) keyValues() (map[string]string, error) {
 // one that is misspelt.
 func isSecretKey(key string) bool {
 	name := key[strings.LastIndexByte(key, '>')+1:]
-	if _, after, ok := strings.Cut(name, "."); ok && connect.Secret(connect.Nearest(after)) {
+	if _, after, ok := strings.Cut(name, "."); ok && javaprops.Secret(connect.Nearest(after)) {
 		return true
 	}
-	return mm2.SecretKey(key) || connect.Secret(key) || connect.Secret(connect.Nearest(key))
+	return javaprops.Secret(key) || javaprops.Secret(connect.Nearest(key))
 }
 
 // settings returns what -X sets of the command itself, by key, where there is no
@@ -103,21 +99,4 @@ func contains(known []setting, key string) bool {
 		}
 	}
 	return false
-}
-
-// parseInterval reads a duration as Kafka's settings have it, in milliseconds,
-// or with a unit. It is above zero.
-func parseInterval(text string) (time.Duration, error) {
-	text = strings.TrimSpace(text)
-	d, err := time.ParseDuration(text)
-	if ms, notANumber := strconv.ParseInt(text, 10, 64); notANumber == nil {
-		d, err = time.Duration(ms)*time.Millisecond, nil
-		if ms > math.MaxInt64/int64(time.Millisecond) {
-			d = 0
-		}
-	}
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%s is no interval: it is a number of milliseconds above zero, or has a unit, such as 30s", quoteArg(text))
-	}
-	return d, nil
 }

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
@@ -23,19 +20,6 @@ func TestParseSize(t *testing.T) {
 	} {
 		if got, err := parseSize(text); err == nil {
 			t.Errorf("parseSize(%q) = %d, want an error", text, got)
-		}
-	}
-}
-
-func TestParseInterval(t *testing.T) {
-	for text, want := range map[string]time.Duration{"1": time.Millisecond, "30000": 30 * time.Second, "30s": 30 * time.Second, "1m30s": 90 * time.Second, " 5 ": 5 * time.Millisecond} {
-		if got, err := parseInterval(text); err != nil || got != want {
-			t.Errorf("parseInterval(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "0", "-1", "0s", "-5s", "1.5", "s", "9223372036854775807", "1 h"} {
-		if got, err := parseInterval(text); err == nil {
-			t.Errorf("parseInterval(%q) = %v, want an error", text, got)
 		}
 	}
 }

@@ -30,7 +30,11 @@ type statusReport struct {
 	Doubts     []doubtInfo       `json:"doubts"`     // that nobody has accepted
 	Acceptance []acceptanceInfo  `json:"acceptances"`
 	Partitions []partitionStatus `json:"partitions"` // those that stopped first
-	Settings   []settingStatus   `json:"settings"`   // of target topics, that are not as on the source; nil if the flow is stopped
+	Groups     []groupStatus     `json:"groups"`     // nil if no duty of the flow is about groups, or it is stopped
+	// SyncLag is how long at most an offset that was committed on the source waited
+	// for the same on the target, in the last round; nil if that is not known.
+	SyncLag  *float64        `json:"sync_lag_seconds"`
+	Settings []settingStatus `json:"settings"` // of target topics, that are not as on the source; nil if the flow is stopped
 }
 
 // A settingStatus is a setting in which a target topic is not as its source.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"apograph/verify"
 )
@@ -73,4 +74,11 @@ func partly(done, failed int) error {
 }
 
 // failed says of an error that it is a flow's.
-func (f flowNames) failed(err error) error { return fmt.Errorf("flow %s: %w", f, err) }
+func (f flowNames) failed(err error) error {
+	if strings.HasPrefix(err.Error(), f.prefix()) {
+		return err // it says so itself
+	}
+	return fmt.Errorf("%s%w", f.prefix(), err)
+}
+
+func (f flowNames) prefix() string { return "flow " + f.String() + ": " }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"apograph/internal/groups"
+	"apograph/internal/mirror"
+)
+
+// A groupStatus is where a consumer group is in one partition. What is not known
+// is nil; Topic is "" and Partition nil where the row is about all of the group.
+type groupStatus struct {
+	Group        string `json:"group"`
+	Topic        string `json:"topic"`
+	Partition    *int32 `json:"partition"`
+	TargetTopic  string `json:"target_topic"`
+	SourceOffset *int64 `json:"source_offset"`
+	TargetOffset *int64 `json:"target_offset"`
+	Committed    *int64 `json:"committed"` // on the target
+	Action       string `json:"action"`    // none, commit or skip
+	Reason       string `json:"reason"`
+}
+
+// setGroups puts into a report where the groups of a flow are.
+func (r *statusReport) setGroups(rows []mirror.GroupStatus, lag time.Duration) {
+	if rows == nil {
+		return
+	}
+	r.Groups, r.SyncLag = make([]groupStatus, 0, len(rows)), secondsOf(lag)
+	for _, g := range rows {
+		row := groupStatus{
+			Group: g.Group, Topic: g.Topic, TargetTopic: g.TargetTopic, SourceOffset: known(g.SourceOffset),
+			TargetOffset: known(g.TargetOffset), Committed: known(g.Committed), Action: string(g.Action), Reason: string(g.Reason),
+		}
+		if g.Partition >= 0 {
+			row.Partition = &g.Partition
+		}
+		r.Groups = append(r.Groups, row)
+	}
+}
+
+// A skippedGroup is a group with partitions that are left alone for one reason.
+type skippedGroup struct {
+	group, reason string
+	topics        []string
+	partitions    int
+}
+
+// skippedGroups returns the groups that are left alone, by name and reason.
+func skippedGroups(rows []groupStatus) []*skippedGroup {
+	var all []*skippedGroup
+	index := make(map[[2]string]*skippedGroup)
+	for _, r := range rows {
+		if r.Action != string(groups.DoNothing) {
+			continue
+		}
+		key := [2]string{r.Group, r.Reason}
+		if index[key] == nil {
+			index[key] = &skippedGroup{group: r.Group, reason: r.Reason}
+			all = append(all, index[key])
+		}
+		if s := index[key]; r.Partition != nil {
+			s.partitions++
+			if !slices.Contains(s.topics, r.Topic) {
+				s.topics = append(s.topics, r.Topic)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *skippedGroup) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.reason, b.reason))
+	})
+	return all
+}
+
+// groupTable shows the groups that are left alone; nil: there are none.
+func groupTable(rows []groupStatus) *textTable {
+	skipped := skippedGroups(rows)
+	if len(skipped) == 0 {
+		return nil
+	}
+	table := &textTable{header: []string{"GROUP", "LEFT-ALONE", "PARTITIONS", "TOPICS"}, right: []bool{false, false, true}}
+	for _, s := range skipped {
+		partitions := "-"
+		if s.partitions > 0 {
+			partitions = number(int64(s.partitions))
+		}
+		table.add(s.group, s.reason, partitions, cmp.Or(joinFirst(s.topics, func(topic string) string { return topic }), "-"))
+	}
+	return table
+}

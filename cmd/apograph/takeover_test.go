@@ -1,0 +1,170 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"apograph/internal/kafkatest"
+)
+
+// A takeoverCase is a flow a->b that MirrorMaker 2 has copied by the same file, and
+// was stopped.
+type takeoverCase struct {
+	*configCase
+	mirror kafkatest.Mirror
+}
+
+func newTakeoverCase(t *testing.T, lines ...string) *takeoverCase {
+	t.Helper()
+	c := &takeoverCase{configCase: newConfigCase(t, append([]string{"a->b.enabled = true", "topics = orders"}, lines...)...)}
+	c.mirror = kafkatest.Mirror{Source: c.a.Bootstrap, Target: c.b.Bootstrap, Topic: "orders", TargetTopic: "a.orders"}
+	c.topic(c.a, "orders", 12)
+	c.topic(c.b, "a.orders", 0)
+	c.transaction(false, 4) // 12 to 16
+	c.transaction(true, 5)  // 17 to 22
+	c.copies(0, 16)
+	c.copies(6, 23)
+	internal := map[string]string{"cleanup.policy": "compact"}
+	for name, on := range map[string]*kafkatest.Cluster{"mm2-offset-syncs.b.internal": c.a, "mm2-offsets.a.internal": c.b, "heartbeats": c.b} {
+		if err := on.CreateTopic(t.Context(), name, 1, internal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.append(c.b, kafkatest.MirrorSourceOffset("mm2-offsets.a.internal", "a", "orders", 0, 9))
+	c.append(c.a, kafkatest.MirrorSync("mm2-offset-syncs.b.internal", "orders", 0, 0, 0), kafkatest.MirrorSync("mm2-offset-syncs.b.internal", "orders", 0, 6, 16))
+	return c
+}
+
+func (c *takeoverCase) append(on *kafkatest.Cluster, records ...*kgo.Record) {
+	c.t.Helper()
+	if err := on.Append(c.t.Context(), kafkatest.None, records...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *takeoverCase) transaction(commit bool, n int) {
+	c.t.Helper()
+	var records []*kgo.Record
+	for i := range n {
+		records = append(records, &kgo.Record{Topic: "orders", Value: []byte{byte(n), byte(i)}, Timestamp: time.UnixMilli(2000)})
+	}
+	if err := c.a.AppendTransaction(c.t.Context(), "tx", commit, records...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *takeoverCase) copies(from, to int64) {
+	c.t.Helper()
+	if _, err := c.mirror.Copy(c.t.Context(), from, to); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestTakeover goes the way of whoever leaves MirrorMaker 2, with its file alone.
+func TestTakeover(t *testing.T) {
+	c := newTakeoverCase(t)
+	stdout, stderr := c.run(2, "replicate", "--once")
+	for _, want := range []string{"cluster b holds records that this ledger does not know: a.orders-0 has offsets [0, 31)",
+		"MirrorMaker 2 has copied there, by its topic mm2-offsets.a.internal", "restore the flow's ledger from a snapshot", "`apograph attach`", "--append"} {
+		_, rest, ok := strings.Cut(stderr, want)
+		if !ok {
+			t.Errorf("%q is not in\n%s", want, stderr)
+		}
+		stderr = rest // in this order
+	}
+	if stdout != "" {
+		t.Error(stdout)
+	}
+	var report attachReport
+	c.answer(&report, 0, "attach")
+	if len(report.Partitions) != 1 || report.Ledger.Path == nil || *report.Ledger.Path != filepath.Join(c.dir, "a-to-b.ledger") {
+		t.Fatalf("%+v", report)
+	}
+	if p := report.Partitions[0]; p.Copied != 17 || p.Duplicates != 6 || p.Foreign != 8 || p.Aborted != 8 || p.Unprovable != (unprovable{}) {
+		t.Errorf("%+v", p)
+	}
+	c.more("orders", 3)
+	c.run(0, "replicate", "--once")
+	var verified struct {
+		Verdict string
+		Summary struct{ Copied, Equal, Duplicates, Foreign, Extra int64 }
+	}
+	c.answer(&verified, 0, "verify", "--mode", "full")
+	if s := verified.Summary; verified.Verdict != "complete" || s.Copied != 20 || s.Equal != 20 || s.Duplicates != 6 || s.Foreign != 8 || s.Extra != 0 {
+		t.Errorf("%+v", verified)
+	}
+	c.oracle(20)
+	c.run(2, "attach") // there is a ledger
+	mustCheck(t, filepath.Join(c.dir, "a-to-b.ledger"))
+}
+
+// more appends to the source.
+func (c *takeoverCase) more(name string, n int) {
+	c.t.Helper()
+	for i := range n {
+		c.append(c.a, &kgo.Record{Topic: name, Value: []byte{200, byte(i)}, Timestamp: time.UnixMilli(3000)})
+	}
+}
+
+// oracle expects the source's committed records on the target, each at least once
+// and the first ones in the source's order.
+func (c *takeoverCase) oracle(want int) {
+	c.t.Helper()
+	source, err := c.a.ReadCommitted(c.t.Context(), "orders", 0)
+	if err != nil || len(source) != want {
+		c.t.Fatalf("%d records, want %d (%v)", len(source), want, err)
+	}
+	target, err := c.b.ReadCommitted(c.t.Context(), "a.orders", 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, r := range target {
+		if len(source) > 0 && string(r.Value) == string(source[0].Value) {
+			source = source[1:]
+		}
+	}
+	if len(source) > 0 {
+		c.t.Errorf("source offset %d is not on the target in its place", source[0].Offset)
+	}
+}
+
+// TestTakeoverWhileMirrorMakerRuns ends with 5, and names the sign.
+func TestTakeoverWhileMirrorMakerRuns(t *testing.T) {
+	c := newTakeoverCase(t)
+	c.append(c.b, kafkatest.MirrorHeartbeat("heartbeats", "a", "b", time.Now()))
+	stdout, stderr := c.run(5, "attach", "-X", "emit.heartbeats.interval.seconds=600")
+	if stdout != "" || !strings.Contains(stderr, "MirrorMaker 2, or another copier, is alive: its last heartbeat in topic heartbeats of cluster b is") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	if left, _ := filepath.Glob(filepath.Join(c.dir, "*.ledger*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestTakeoverOfSeveralFlows makes a ledger for each.
+func TestTakeoverOfSeveralFlows(t *testing.T) {
+	c := newTakeoverCase(t, "b->a.enabled = true", "b->a.topics = payments")
+	c.topic(c.b, "payments", 4)
+	c.topic(c.a, "b.payments", 0)
+	back := kafkatest.Mirror{Source: c.b.Bootstrap, Target: c.a.Bootstrap, Topic: "payments", TargetTopic: "b.payments"}
+	for range 2 {
+		if _, err := back.Copy(t.Context(), 0, 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var reports attachReports
+	c.answer(&reports, 0, "attach", "-X", "heartbeats.replication.enabled=false")
+	if len(reports.Flows) != 2 || len(reports.Failed) != 0 || reports.Flows[1].Partitions[0].Duplicates != 4 {
+		t.Errorf("%+v", reports)
+	}
+	for _, name := range []string{"a-to-b.ledger", "b-to-a.ledger"} {
+		mustCheck(t, filepath.Join(c.dir, name))
+	}
+	c.run(2, "attach")
+	c.run(0, "replicate", "--once", "-X", "heartbeats.replication.enabled=false")
+	c.run(0, "verify", "--mode", "full", "-X", "heartbeats.replication.enabled=false")
+}
