@@ -8,7 +8,7 @@ LDFLAGS = -s -w
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test test-kafka soak-kafka test-kafka-librdkafka check fuzz golden golden-java sim campaign mutants bench bench-kafka bench-table
+.PHONY: help build demo test test-docs test-kafka soak-kafka test-kafka-librdkafka mirror-tables check fuzz golden golden-java sim campaign mutants bench bench-kafka bench-table
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -22,15 +22,21 @@ test: ## all tests that need nothing but Go, and 1,000 runs of each fuzz target
 	$(GO) test -count=1 -timeout 20m ./...
 	$(MAKE) fuzz FUZZTIME=1000x
 
+test-docs: ## every command of docs/runbooks and of README, on two fake clusters (a part of make test)
+	$(GO) test -count=1 -timeout 10m -run 'Docs' ./cmd/apograph ./internal/lint ./internal/mm2
+
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
 	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
 
 soak-kafka: ## 100 kills of copiers and 50 lost leaders of two real clusters
 	APOGRAPH_KILLS=100 APOGRAPH_LEADER_LOSSES=50 $(GO) test -count=1 -v -timeout 0 -tags kafka -run TestKafkaCampaign ./cmd/apograph
 
-test-kafka-librdkafka: ## the kills while librdkafka writes as well: needs Python 3, fetches confluent-kafka
+test-kafka-librdkafka: ## the kills while librdkafka writes as well, and its consumers failing over: needs Python 3, fetches confluent-kafka
 	python3 -m venv bin/librdkafka && bin/librdkafka/bin/pip -q install confluent-kafka
-	APOGRAPH_LIBRDKAFKA=$(CURDIR)/bin/librdkafka/bin/python $(GO) test -count=1 -timeout 30m -tags kafka -run TestKafkaLiveKills ./cmd/apograph
+	APOGRAPH_LIBRDKAFKA=$(CURDIR)/bin/librdkafka/bin/python $(GO) test -count=1 -timeout 30m -tags kafka -run 'TestKafkaLiveKills|TestKafkaFailover' ./cmd/apograph
+
+mirror-tables: ## what docs/mm2-compatibility.md shows of MirrorMaker 2 beside apograph, measured anew into bin/mirror-tables
+	APOGRAPH_TABLES=$(CURDIR)/bin/mirror-tables $(GO) test -count=1 -timeout 30m -tags kafka -run 'TestKafkaFailover|TestKafkaMeasuredRows' ./cmd/apograph
 
 check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	test -z "$$(gofmt -l bench cmd fuzz internal ledger replicate tools translate verify)"
@@ -38,9 +44,9 @@ check: ## format, vet, staticcheck, race detector, short fuzz, golden files
 	$(STATICCHECK) ./... && $(STATICCHECK) -tags kafka ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 30m ./...
 	$(MAKE) fuzz FUZZTIME=3000x
-	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata
+	$(MAKE) golden && git diff --exit-code -- '*/testdata/*' testdata docs
 
-FUZZED = ./cmd/apograph ./fuzz ./internal/javaprops ./internal/mm2 ./ledger ./replicate ./verify
+FUZZED = ./cmd/apograph ./fuzz ./internal/javaprops ./internal/mm2 ./internal/readlog ./ledger ./replicate ./verify
 
 # Counted (1000x), not timed, where a failure counts: until Go 1.27 a target whose time
 # is up can fail with "context deadline exceeded", golang/go#75804.
@@ -48,8 +54,9 @@ fuzz: ## each fuzz target for FUZZTIME: every parser of bytes from a broker, a f
 	@set -e; for p in $(FUZZED); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
 		echo $$p $$f; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; done; done
 
-golden: ## write the golden files anew
+golden: ## write the golden files anew, and what is made from tables in docs
 	UPDATE_GOLDEN=1 $(GO) test -count=1 ./cmd/apograph -run 'Script|Golden'
+	UPDATE_GOLDEN=1 $(GO) test -count=1 ./internal/lint ./internal/mm2 -run 'TestDocs$$'
 
 golden-java: ## ask Java's own classes again for what the tests hold us to; needs a JDK, and Kafka as test-kafka fetches it
 	APOGRAPH_GOLDEN_JAVA=1 $(GO) test -count=1 -run TestParseAgainstJava ./internal/javaprops

@@ -14,11 +14,11 @@ import (
 var imports = map[string][]string{
 	"apograph/cmd/apograph": {
 		"apograph/replicate", "apograph/verify", "apograph/translate", "apograph/ledger",
-		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mm2", "apograph/internal/pace", "apograph/internal/spelling",
+		"apograph/internal/connect", "apograph/internal/groups", "apograph/internal/javaprops", "apograph/internal/kafkatest", "apograph/internal/lint", "apograph/internal/lint/probe", "apograph/internal/mirror", "apograph/internal/mm2", "apograph/internal/pace", "apograph/internal/readlog", "apograph/internal/spelling",
 	},
 	"apograph/replicate": {
 		"apograph/internal/pace",
-		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/recordbatch",
+		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mirror", "apograph/internal/mm2", "apograph/internal/recordbatch",
 	},
 	"apograph/verify": {
 		"apograph/ledger", "apograph/internal/canon", "apograph/internal/connect", "apograph/internal/mm2", "apograph/internal/pace",
@@ -27,7 +27,9 @@ var imports = map[string][]string{
 	"apograph/internal/lint/probe": {"apograph/internal/connect", "apograph/internal/lint"},
 	"apograph/internal/lint":       {"apograph/internal/connect", "apograph/internal/javaprops", "apograph/internal/mm2"},
 	"apograph/ledger":              {"apograph/internal/canon"},
+	"apograph/internal/mirror":     {"apograph/ledger", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/mm2", "apograph/internal/readlog"},
 	"apograph/internal/groups":     {"apograph/internal/connect"},
+	"apograph/internal/readlog":    {"apograph/internal/connect"},
 	"apograph/internal/mm2":        {"apograph/internal/javaprops", "apograph/internal/spelling"},
 	"apograph/internal/connect":    {"apograph/internal/javaprops", "apograph/internal/spelling"},
 	"apograph/internal/kafkatest":  {"apograph/ledger"},
@@ -38,9 +40,9 @@ var outside = map[string][]string{
 	"github.com/urfave/cli/v2":           {"apograph/cmd/apograph"},
 	"go.etcd.io/bbolt":                   {"apograph/ledger"},
 	"github.com/twmb/franz-go/pkg/kfake": {"apograph/internal/kafkatest"},
-	"github.com/twmb/franz-go/pkg/kgo":   {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/lint/probe"},
+	"github.com/twmb/franz-go/pkg/kgo":   {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/mirror", "apograph/internal/kafkatest", "apograph/internal/lint/probe", "apograph/internal/readlog"},
 	"github.com/klauspost/compress/zstd": {"apograph/internal/recordbatch", "apograph/internal/kafkatest"},
-	"github.com/twmb/franz-go/pkg/kmsg":  {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/kafkatest", "apograph/internal/lint/probe"},
+	"github.com/twmb/franz-go/pkg/kmsg":  {"apograph/replicate", "apograph/verify", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/mirror", "apograph/internal/kafkatest", "apograph/internal/lint/probe", "apograph/internal/readlog"},
 	"testing":                            {},
 	"github.com/leanovate/gopter":        {},
 }

@@ -40,11 +40,11 @@ type KafkaOptions struct {
 // goroutine.
 type Kafka struct {
 	Bootstrap
+	*Java // of the brokers' version
 
 	t          TB
 	options    KafkaOptions
 	id, dir    string
-	classPath  string
 	controller *kafkaNode // nil: the only broker is the controller
 	nodes      []*kafkaNode
 }
@@ -79,20 +79,12 @@ func StartKafkas(t TB, options ...KafkaOptions) []*Kafka {
 }
 
 func launchKafka(ctx context.Context, t TB, o KafkaOptions) (*Kafka, error) {
-	if err := needJava(); err != nil {
-		return nil, err
-	}
-	jars, err := kafkaJars(ctx)
-	if err != nil {
-		return nil, err
-	}
-	classes, err := javaClasses(ctx, jars)
+	release, err := JavaOf(ctx, KafkaVersion)
 	if err != nil {
 		return nil, err
 	}
 	o.setDefaults()
-	k := &Kafka{t: t, options: o, dir: t.TempDir(), id: kafkaClusterID(o.Name)}
-	k.classPath = filepath.Join(jars, "*") + string(filepath.ListSeparator) + classes
+	k := &Kafka{Java: release, t: t, options: o, dir: t.TempDir(), id: kafkaClusterID(o.Name)}
 	t.Cleanup(k.close)
 	if err := k.layOut(); err != nil {
 		return nil, err

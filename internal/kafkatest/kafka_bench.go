@@ -5,7 +5,6 @@ package kafkatest
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 )
 
@@ -32,22 +31,6 @@ func addListeners(p map[string]string, listeners []KafkaListener) {
 		p["listeners"] += "," + l.Name + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port))
 		p["advertised.listeners"] += "," + l.Name + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(advertised))
 	}
-}
-
-// ownJavaArgs returns the arguments of the java command for a class of Kafka's,
-// in a JVM with options of one's own choice.
-func (k *Kafka) ownJavaArgs(jvm []string, args ...string) []string {
-	return slices.Concat(jvm, []string{
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-		"-cp", k.classPath,
-	}, args)
-}
-
-// JavaCommand returns the arguments of the java command that runs a class of
-// Kafka's in a process of the caller's, whose JVM has the options given:
-// MirrorMaker and Connect are among the classes.
-func (k *Kafka) JavaCommand(jvm []string, mainClass string, args ...string) []string {
-	return k.ownJavaArgs(jvm, append([]string{mainClass}, args...)...)
 }
 
 // PIDs returns the process ids of the brokers, in the order of their node ids.

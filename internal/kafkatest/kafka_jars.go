@@ -18,6 +18,10 @@ import (
 // KafkaVersion is the version of the brokers, tools and Java clients.
 const KafkaVersion = "4.3.1"
 
+// OlderKafkaVersion is the version of MirrorMaker 2 and of Java clients that many
+// still have; of it there are no brokers. See [JavaOf].
+const OlderKafkaVersion = "3.9.2"
+
 // cacheVariable names the environment variable that says where the jars are
 // kept.
 const cacheVariable = "APOGRAPH_KAFKA_CACHE"
@@ -26,29 +30,36 @@ const cacheVariable = "APOGRAPH_KAFKA_CACHE"
 var javaFiles embed.FS
 
 // kafkaJars returns the directory with Kafka's jars. They are fetched once, with
-// Maven, into the directory that APOGRAPH_KAFKA_CACHE names, or into one of
-// apograph's in the user's cache directory. Its name holds the hash of what is
-// fetched, so that two checkouts that want different jars do not take them from
-// each other.
-func kafkaJars(ctx context.Context) (string, error) {
-	pom, err := javaFiles.ReadFile("java/pom.xml")
+// Maven, into the directory that APOGRAPH_KAFKA_CACHE names (for the older version,
+// beside it), or into one of apograph's in the user's cache directory. Its name
+// holds the hash of what is fetched, so that two checkouts that want different jars
+// do not take them from each other.
+func kafkaJars(ctx context.Context, version string) (string, error) {
+	name := "java/pom.xml"
+	if version != KafkaVersion {
+		name = "java/pom-" + version + ".xml"
+	}
+	pom, err := javaFiles.ReadFile(name)
 	if err != nil {
 		return "", err
 	}
 	cache := os.Getenv(cacheVariable)
-	if cache == "" {
+	switch {
+	case cache == "":
 		base, err := os.UserCacheDir()
 		if err != nil {
 			return "", fmt.Errorf("no cache directory for Kafka's jars (set %s): %w", cacheVariable, err)
 		}
 		hash := sha256.Sum256(pom)
-		cache = filepath.Join(base, "apograph", fmt.Sprintf("kafka-%s-%x", KafkaVersion, hash[:4]))
+		cache = filepath.Join(base, "apograph", fmt.Sprintf("kafka-%s-%x", version, hash[:4]))
+	case version != KafkaVersion:
+		cache += "-" + version
 	}
 	if have, err := os.ReadFile(filepath.Join(cache, "pom.xml")); err == nil && bytes.Equal(have, pom) {
 		return filepath.Join(cache, "libs"), nil
 	}
 	if err := fetchJars(ctx, cache, pom); err != nil {
-		return "", fmt.Errorf("fetch Kafka %s into %s: %w", KafkaVersion, cache, err)
+		return "", fmt.Errorf("fetch Kafka %s into %s: %w", version, cache, err)
 	}
 	return filepath.Join(cache, "libs"), nil
 }

@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"strconv"
 	"strings"
 )
@@ -24,27 +22,6 @@ const (
 	ProducerPerformance  = "org.apache.kafka.tools.ProducerPerformance"
 	TopicCommand         = "org.apache.kafka.tools.TopicCommand"
 )
-
-// Tool runs one of Kafka's tools, or any class in its jars, and returns what it
-// has written to standard output. An exit status other than 0 is an error that
-// holds what it has written to standard error. Arguments are the tool's own, with
-// --bootstrap-server where it needs it.
-func (k *Kafka) Tool(ctx context.Context, mainClass string, args []string, stdin io.Reader) ([]byte, error) {
-	return k.java(ctx, stdin, append([]string{mainClass}, args...)...)
-}
-
-// java runs a class to its end.
-func (k *Kafka) java(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, "java", k.javaArgs(256, args...)...)
-	var out, failed bytes.Buffer
-	command.Stdin, command.Stdout, command.Stderr = stdin, &out, &failed
-	if err := command.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("java %s: %w\n%s", args[0], err, tailBytes(failed.Bytes()))
-	}
-	return out.Bytes(), nil
-}
-
-func tailBytes(b []byte) []byte { return b[max(0, len(b)-4000):] }
 
 // A JavaLoad fills a topic through Kafka's Java client: all codecs, headers,
 // null and empty keys and values, tombstones, times out of order, transactions

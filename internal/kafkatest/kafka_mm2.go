@@ -34,7 +34,7 @@ const (
 	MirrorMakerSyncsSettings = "syncing topic configs"
 )
 
-// A MirrorMaker is a process of the real MirrorMaker 2.
+// A MirrorMaker is a process of the real MirrorMaker 2, or of connectors of its.
 type MirrorMaker struct {
 	t       TB
 	process *process
@@ -42,10 +42,14 @@ type MirrorMaker struct {
 	log     string
 }
 
-// StartMirrorMaker starts MirrorMaker 2, of the jars of k, with a properties
-// file. It is killed at the test's end at the latest; what it logged is shown if
-// the test has failed.
-func (k *Kafka) StartMirrorMaker(t TB, properties string) *MirrorMaker {
+// StartMirrorMaker starts MirrorMaker 2 with a properties file. It is killed at the
+// test's end at the latest; what it logged is shown if the test has failed.
+func (j *Java) StartMirrorMaker(t TB, properties string) *MirrorMaker {
+	t.Helper()
+	return j.startMirror(t, MirrorMakerClass, properties)
+}
+
+func (j *Java) startMirror(t TB, mainClass string, files ...string) *MirrorMaker {
 	t.Helper()
 	m := &MirrorMaker{t: t, log: filepath.Join(t.TempDir(), "mirror-maker.log")}
 	var err error
@@ -54,7 +58,7 @@ func (k *Kafka) StartMirrorMaker(t TB, properties string) *MirrorMaker {
 	}
 	const logger = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.connect.mirror"
 	jvm := []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", logger + "=info"}
-	if m.process, err = startProcess(m.output, "java", k.JavaCommand(jvm, MirrorMakerClass, properties)...); err != nil {
+	if m.process, err = startProcess(m.output, "java", j.JavaCommand(jvm, mainClass, files...)...); err != nil {
 		t.Fatalf("start MirrorMaker: %v", err)
 	}
 	t.Cleanup(m.close)

@@ -179,9 +179,3 @@ func (k *Kafka) launch(n *kafkaNode) error {
 	n.process, n.launching = p, true
 	return nil
 }
-
-// javaArgs returns the arguments of the java command for a class of Kafka's.
-// The first compiler tier alone makes short runs quicker.
-func (k *Kafka) javaArgs(heapMB int, args ...string) []string {
-	return k.ownJavaArgs([]string{fmt.Sprintf("-Xmx%dm", heapMB), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, args...)
-}
