@@ -159,6 +159,10 @@ func (inv *invocation) flowConfig(c *mm2.Config, f mm2.FlowConfig, path string, 
 	if err := applyMirror(&config, f, c.Beats(f), true); err != nil {
 		return config, err
 	}
+	for i := range config.Mirror.Heartbeats {
+		h := &config.Mirror.Heartbeats[i]
+		h.Copied = slices.ContainsFunc(c.Flows(), func(other mm2.FlowConfig) bool { return other.Source == h.Target })
+	}
 	return config, applyDuties(&config, f, true)
 }
 

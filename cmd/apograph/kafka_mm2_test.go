@@ -108,13 +108,14 @@ func (s *mirrorStand) run(t *testing.T, c mirrorCase) {
 	play.prepare(ctx)
 	play.mirror(ctx)
 	theirs := play.record(ctx)
-	play.takeInternal(theirs)
+	play.takeInternal(theirs, true)
 	play.onlyStated(theirs)
 	play.contents(ctx, false)
 
 	play.prepare(ctx)
 	play.replicate(ctx)
 	ours := play.record(ctx)
+	play.takeInternal(ours, false)
 	play.compare(theirs, ours)
 	play.contents(ctx, true)
 }

@@ -77,6 +77,10 @@ type Heartbeats struct {
 	// OnSource: Target is the source of the flow whose duty this is.
 	OnSource bool
 
+	// Copied: another flow copies from Target. As on the flow's own source, none
+	// is written at the end of a copy, which that flow would lack.
+	Copied bool
+
 	Interval         time.Duration // 0: the topic is made, and nothing else
 	TopicReplication int           // see [Checkpoints.TopicReplication]
 }

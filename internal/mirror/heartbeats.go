@@ -22,7 +22,7 @@ func (m *Mirror) addHeartbeats() {
 		}
 		logger := m.config.Logger.With("duty", heartbeatsDuty, "pair", h.Source+"->"+h.Target)
 		beats := &heart{Heartbeats: h, now: m.config.Now, publisher: m.newPublisher(cluster, m.config.Topics.Policy.HeartbeatsTopic(), h.TopicReplication, logger)}
-		d := &duty{name: heartbeatsDuty, first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource, logger: logger}
+		d := &duty{name: heartbeatsDuty, first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource || h.Copied, logger: logger}
 		if h.Interval == 0 {
 			d.every, d.do, d.lives = never, beats.publisher.ready, true
 		}

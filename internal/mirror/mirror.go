@@ -48,7 +48,7 @@ func (m *Mirror) Run(ctx context.Context) {
 }
 
 // Once does each duty once, at the end of a copy that has one, and returns the
-// errors of those that could not be done. Heartbeats on the flow's source are left
+// errors of those that could not be done. Heartbeats on the source of a flow are left
 // out, and topics of heartbeats in which there is to be nothing: the copy would lack
 // them.
 func (m *Mirror) Once(ctx context.Context) []*DutyError {
