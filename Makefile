@@ -26,7 +26,7 @@ test-docs: ## every command of docs/runbooks and of README, on two fake clusters
 	$(GO) test -count=1 -timeout 10m -run 'Docs' ./cmd/apograph ./internal/lint ./internal/mm2
 
 test-kafka: ## the tests on real brokers: fetches Kafka 4.3.1; needs Java 17 and Maven
-	$(GO) test -count=1 -timeout 30m -tags kafka -run Kafka -p 1 ./...
+	$(GO) test -count=1 -timeout 40m -tags kafka -run Kafka -p 1 ./...
 
 soak-kafka: ## 100 kills of copiers and 50 lost leaders of two real clusters
 	APOGRAPH_KILLS=100 APOGRAPH_LEADER_LOSSES=50 $(GO) test -count=1 -v -timeout 0 -tags kafka -run TestKafkaCampaign ./cmd/apograph
