@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 )
 
 // A Cut is where a pair's target log was cut off. What the pair's books say from
@@ -71,6 +72,39 @@ func (l *Ledger) CutOff(id PairID) (*Cut, error) {
 	}
 	cut, err := l.CutAt(id, base)
 	return &cut, err
+}
+
+// Lineage returns the generations whose books are one list with those of a pair,
+// the oldest first and that pair last: each other one was cut off where the next
+// goes on, on both sides, and its Closed.Cut says where. A generation that goes on
+// elsewhere, or of another topic, begins a new list; one of which nothing is left,
+// as the target lost all of it, is passed over. The slice is the caller's.
+//
+// Errors are those of [Ledger.CutAt].
+func (l *Ledger) Lineage(pair Pair) ([]Pair, error) {
+	line := []Pair{pair}
+	for before, ok := l.Previous(pair.ID); ok; before, ok = l.Previous(before.ID) {
+		if before.Closed == nil || before.Closed.Cut == nil || !sameTopics(&before, &pair) {
+			break
+		}
+		cut, err := l.CutOff(before.ID)
+		if err != nil {
+			return nil, err
+		}
+		before.Closed.Cut = cut
+		oldest := &line[len(line)-1]
+		if cut.Source == oldest.ScopeStart && cut.Target == oldest.TargetBase {
+			line = append(line, before)
+		} else if before.TargetBase < oldest.TargetBase {
+			break
+		}
+	}
+	slices.Reverse(line)
+	return line, nil
+}
+
+func sameTopics(a, b *Pair) bool {
+	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID && a.SourceTopicID == b.SourceTopicID
 }
 
 // lowestBase returns where in the pair's target partition the lowest one of the

@@ -1,6 +1,10 @@
 package replicate
 
-import "time"
+import (
+	"time"
+
+	"apograph/internal/pace"
+)
 
 // How a partition tries again.
 
@@ -30,7 +34,7 @@ func (p *partition) backoff(detail string) bool {
 		p.flow.warnOnce("waits "+p.source.String(), "partition makes no progress; it is tried again", "partition", p.source.String(), "detail", detail)
 		p.shed()
 	}
-	if pause(p.flow.ctx, wait) == nil {
+	if pace.Pause(p.flow.ctx, wait) == nil {
 		_, _ = p.flow.target.refresh(p.flow.ctx, generation)
 		if s := p.targetGone(); s != nil {
 			p.halt(s.reason, s.detail)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/connect"
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -383,7 +384,7 @@ func (c *cluster) logEnds(ctx context.Context, tps []topicPartition) map[topicPa
 			}
 			settled[tp] = offsetAnswer{end.offset, cmp.Or(end.err, high.err)}
 		}
-		if tps = open; pause(ctx, 20*time.Millisecond) != nil {
+		if tps = open; pace.Pause(ctx, 20*time.Millisecond) != nil {
 			break
 		}
 	}
@@ -403,7 +404,7 @@ func (c *cluster) retry(ctx context.Context, within time.Duration, f func(ctx co
 		if err == nil || !transient(err) || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, wait) != nil {
+		if pace.Pause(ctx, wait) != nil {
 			return err
 		}
 		if _, refreshErr := c.refresh(ctx, seen); refreshErr != nil && ctx.Err() != nil {
@@ -419,18 +420,6 @@ func transient(err error) bool {
 		return code.Retriable || code == kerr.UnknownTopicID || code == kerr.InconsistentTopicID
 	}
 	return true
-}
-
-// pause waits d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // A fetchRequest is a Fetch whose version can be held below 13, the first to

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"apograph/internal/pace"
 	"apograph/internal/recordbatch"
 	"apograph/ledger"
 )
@@ -82,14 +83,14 @@ func (s *source) drain(ctx context.Context, l *fetchLoop) {
 		if err != nil {
 			s.budget.adjust(-bulkReserve)
 			s.failed(all, err)
-			_ = pause(ctx, 100*time.Millisecond)
+			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
 		answer := response.(*kmsg.FetchResponse)
 		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
 			s.budget.adjust(-bulkReserve)
 			s.failed(all, err)
-			_ = pause(ctx, 100*time.Millisecond)
+			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
 		_ = s.limit.Wait(ctx, s.deliver(all, answer))

@@ -11,6 +11,7 @@ import (
 
 	"apograph/internal/connect"
 	"apograph/internal/kafkatest"
+	"apograph/internal/pace"
 )
 
 // TestKafkaProducerMemory: brokers answer with what producer.id.expiration.ms is now,
@@ -48,7 +49,7 @@ func awaitMemory(ctx context.Context, t *testing.T, c *cluster, want time.Durati
 		if got == want {
 			return
 		}
-		if pause(ctx, 50*time.Millisecond) != nil {
+		if pace.Pause(ctx, 50*time.Millisecond) != nil {
 			t.Fatalf("remembered for %v, want %v", got, want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"apograph/internal/pace"
 )
 
 // TestBudgetIsFair has more loops than there is room for, each of which asks
@@ -19,15 +21,15 @@ func TestBudgetIsFair(t *testing.T) {
 		var had [loops]int
 		for i := range loops {
 			group.Go(func() {
-				_ = pause(ctx, time.Duration(i)*time.Millisecond) // no two give back at one moment: which is first would be chance
+				_ = pace.Pause(ctx, time.Duration(i)*time.Millisecond) // no two give back at one moment: which is first would be chance
 				for ctx.Err() == nil && b.reserve(ctx, tailReserve) == nil {
 					had[i]++
-					_ = pause(ctx, tailWait)
+					_ = pace.Pause(ctx, tailWait)
 					b.adjust(-tailReserve)
 				}
 			})
 		}
-		_ = pause(t.Context(), turns*tailWait*loops/2+loops*time.Millisecond)
+		_ = pace.Pause(t.Context(), turns*tailWait*loops/2+loops*time.Millisecond)
 		cancel()
 		group.Wait()
 		for i, n := range had {

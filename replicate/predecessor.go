@@ -11,6 +11,7 @@ import (
 
 	"apograph/internal/connect"
 	"apograph/internal/mm2"
+	"apograph/internal/pace"
 )
 
 // A Predecessor says where MirrorMaker 2, run with a flow's file, leaves traces:
@@ -71,7 +72,7 @@ func (a *attachment) meetPredecessor() error {
 		p.Look = defaultLook
 	}
 	if p.Wait == nil {
-		p.Wait = pause
+		p.Wait = pace.Pause
 	}
 	a.before = p
 	var err error

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"apograph/internal/pace"
 )
 
 const (
@@ -87,7 +89,7 @@ func (f *Flow) learnProducerMemory() {
 
 // watchProducerMemory asks again and again until the flow ends.
 func (f *Flow) watchProducerMemory() {
-	for pause(f.ctx, memoryInterval) == nil {
+	for pace.Pause(f.ctx, memoryInterval) == nil {
 		f.learnProducerMemory()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -212,7 +213,7 @@ func (p *partition) targetEnd() (int64, error) {
 		if high, err = p.flow.target.listOffset(ctx, p.target, offsetQuery{replica: -1, timestamp: latestOffset}); err != nil || high >= logEnd {
 			break
 		}
-		err = pause(ctx, 20*time.Millisecond)
+		err = pace.Pause(ctx, 20*time.Millisecond)
 	}
 	return logEnd, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -101,14 +102,14 @@ func (s *source) listen(ctx context.Context, l *fetchLoop) {
 		if err != nil {
 			s.tailBudget.adjust(-tailReserve)
 			s.breakSession(l.session, err)
-			_ = pause(ctx, 100*time.Millisecond)
+			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
 		answer := response.(*kmsg.FetchResponse)
 		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
 			s.tailBudget.adjust(-tailReserve)
 			s.refusedSession(l.session, err)
-			_ = pause(ctx, 100*time.Millisecond)
+			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
 		_ = s.limit.Wait(ctx, s.sessionAnswer(l.session, answer))

@@ -271,7 +271,7 @@ func (s *source) refreshLoop(ctx context.Context, changed func()) {
 		} else {
 			wait = 100 * time.Millisecond
 		}
-		if pause(ctx, wait) != nil {
+		if pace.Pause(ctx, wait) != nil {
 			return
 		}
 	}

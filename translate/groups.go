@@ -155,7 +155,7 @@ func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transf
 		case t.Status == Unknown:
 		case found.Err != nil:
 			t.Err = fmt.Errorf("topic %s on %s: %w", t.Topic, source.Alias, found.Err)
-		case isOther(found.ID, book):
+		case found.IsOther(book):
 			t.forget(recreated(t.Topic, source, found.ID, book), reverse)
 		case known && log.Err == nil && log.End < t.CopiedTo:
 			t.forget(fmt.Sprintf("the log of %s-%d on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
@@ -209,7 +209,7 @@ func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transf
 			t.forget(fmt.Sprintf("%s has no topic %s", target.Alias, name), false)
 		case found.Err != nil:
 			t.Err = fmt.Errorf("topic %s on %s: %w", name, target.Alias, found.Err)
-		case isOther(found.ID, t.Pair.TargetTopicID):
+		case found.IsOther(t.Pair.TargetTopicID):
 			t.forget(recreated(name, target, found.ID, t.Pair.TargetTopicID), false)
 		case ok && log.Err == nil:
 			t.topicID = found.ID
@@ -238,11 +238,6 @@ func topicsOf(transfers []Transfer, topic func(*Transfer) string) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// isOther reports whether a topic is known to be another than that of a book.
-func isOther(found [16]byte, book ledger.TopicID) bool {
-	return found != [16]byte{} && book != ledger.TopicID{} && ledger.TopicID(found) != book
 }
 
 func recreated(topic string, on *groups.Cluster, found [16]byte, book ledger.TopicID) string {

@@ -2,37 +2,9 @@ package translate
 
 import "apograph/ledger"
 
-// A lineage is the generations whose books are one list together, the oldest
-// first: each but the last was cut off where the next one goes on, on both sides.
+// A lineage is the generations whose books are one list together: see
+// [ledger.Ledger.Lineage].
 type lineage []ledger.Pair
-
-// lineageOf returns the lineage that ends with a pair. A generation that goes on
-// elsewhere, or of another topic, begins a new one; one of which nothing is left,
-// as the target lost all of it, is passed over.
-func lineageOf(l *ledger.Ledger, pair ledger.Pair) (lineage, error) {
-	line := lineage{pair}
-	for before, ok := l.Previous(pair.ID); ok; before, ok = l.Previous(before.ID) {
-		cut, err := l.CutOff(before.ID)
-		if err != nil {
-			return nil, err
-		}
-		if before.Closed == nil || before.Closed.Cut == nil || !sameTopics(&before, &pair) {
-			break
-		}
-		before.Closed.Cut = cut
-		switch {
-		case cut.Source == line[0].ScopeStart && cut.Target == line[0].TargetBase:
-			line = append(lineage{before}, line...)
-		case before.TargetBase < line[0].TargetBase:
-			return line, nil
-		}
-	}
-	return line, nil
-}
-
-func sameTopics(a, b *ledger.Pair) bool {
-	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID && a.SourceTopicID == b.SourceTopicID
-}
 
 // bySource and byTarget return the index of the generation that has an offset.
 func (line lineage) bySource(offset int64) int {

@@ -42,7 +42,7 @@ func (s *reading) open(b Books) (why string, err error) {
 	case pair.Closed != nil:
 		return closedDetail(&pair), nil
 	}
-	line, err := lineageOf(b.Ledger, pair)
+	line, err := b.Ledger.Lineage(pair)
 	if err != nil {
 		return "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
 	}

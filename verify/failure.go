@@ -8,6 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"apograph/internal/pace"
 )
 
 const (
@@ -57,7 +59,7 @@ func (r *reading) retry(ctx context.Context, err error) error {
 		return r.giveUp(ctx, err)
 	}
 	r.again()
-	return pause(ctx, retryPause)
+	return pace.Pause(ctx, retryPause)
 }
 
 // giveUp ends the reading, with an error that is not the partition's own if the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -25,7 +26,7 @@ func await(ctx context.Context, wait time.Duration, step func() (done bool, err 
 		if done || err != nil || left <= 0 {
 			return err
 		}
-		if err := pause(ctx, min(next, left)); err != nil {
+		if err := pace.Pause(ctx, min(next, left)); err != nil {
 			return err
 		}
 	}

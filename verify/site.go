@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/connect"
+	"apograph/internal/pace"
 	"apograph/ledger"
 )
 
@@ -108,7 +109,7 @@ func (s *site) topics(ctx context.Context, names []string) (map[string]topicStat
 		if len(doubtful) == 0 {
 			break
 		}
-		if err = pause(ctx, 100*time.Millisecond); err != nil {
+		if err = pace.Pause(ctx, 100*time.Millisecond); err != nil {
 			break
 		}
 		var again map[string]topicState
@@ -288,7 +289,7 @@ func (s *site) listOffsets(ctx context.Context, tps []topicPartition, level kgo.
 			answers[tp] = a
 		}
 		asked = slices.DeleteFunc(slices.Clone(asked), func(tp topicPartition) bool { return !passing(answers[tp].err) })
-		if len(asked) > 0 && pause(ctx, 100*time.Millisecond) != nil {
+		if len(asked) > 0 && pace.Pause(ctx, 100*time.Millisecond) != nil {
 			break
 		}
 	}
@@ -362,16 +363,4 @@ func offsetsRequest(tps []topicPartition, level kgo.IsolationLevel, timestamp in
 		request.Topics[i].Partitions = append(request.Topics[i].Partitions, p)
 	}
 	return request
-}
-
-// pause waits, or returns the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

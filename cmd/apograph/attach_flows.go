@@ -58,22 +58,5 @@ func attachFlows(ctx context.Context, inv *invocation, configs []replicate.Confi
 	if len(out.Flows) == 0 {
 		return errors.Join(errs...)
 	}
-	return errors.Join(writeAttachReports(inv, out), errors.Join(errs...))
-}
-
-func writeAttachReports(inv *invocation, out attachReports) error {
-	if inv.format == formatJSON {
-		return writeJSON(inv.stdout, out)
-	}
-	for i, r := range out.Flows {
-		if i > 0 {
-			if err := inv.writeText(""); err != nil {
-				return err
-			}
-		}
-		if err := writeAttachText(inv, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(writeFlows(inv, out, out.Flows, writeAttachText), errors.Join(errs...))
 }

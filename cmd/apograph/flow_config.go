@@ -178,7 +178,7 @@ func predecessorOf(f mm2.FlowConfig) (*replicate.Predecessor, error) {
 		return nil, err
 	}
 	worker := f.Worker()
-	onTarget := f.Text("offset-syncs.topic.location") == "target"
+	onTarget := syncsOnTarget(f)
 	return &replicate.Predecessor{
 		Group: worker["group.id"].Value, OffsetsTopic: worker["offset.storage.topic"].Value,
 		SyncsTopic: policy.OffsetSyncsOf(f.Source, f.Target, onTarget), SyncsTarget: onTarget,

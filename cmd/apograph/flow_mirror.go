@@ -15,7 +15,7 @@ import (
 func mirrorKeys() []setting {
 	return []setting{
 		{"emit.offset-syncs.enabled", "true: write MirrorMaker 2's offset syncs (default false)"},
-		{"offset-syncs.topic.location", "source or target: the cluster of their topic (default source)"},
+		{syncsLocation, "source or target: the cluster of their topic (default source)"},
 		{"offset-syncs.topic.replication.factor", "of their topic (default 3, or as many as there are brokers)"},
 		{"offset.lag.max", "source offsets between the newest sync and the next, at least (default 100)"},
 		{"emit.checkpoints.enabled", "true: write MirrorMaker 2's checkpoints (default false)"},
@@ -79,8 +79,11 @@ func replicationOf(f mm2.FlowConfig, key string) (int, error) {
 	return f.Int(key)
 }
 
+// syncsOnTarget reports whether a flow has its offset syncs on the target.
+func syncsOnTarget(f mm2.FlowConfig) bool { return f.Text(syncsLocation) == sideTarget }
+
 func readSyncs(o *mirror.OffsetSyncs, f mm2.FlowConfig) (err error) {
-	o.OnTarget = f.Text("offset-syncs.topic.location") == "target"
+	o.OnTarget = syncsOnTarget(f)
 	if o.TopicReplication, err = replicationOf(f, "offset-syncs.topic.replication.factor"); err != nil {
 		return err
 	}

@@ -192,25 +192,29 @@ func answerFlows(ctx context.Context, inv *invocation, runs []*flowRun) error {
 	if ctx.Err() == nil {
 		errs = append(errs, partly(len(out.Flows), len(out.Failed)))
 	}
-	return errors.Join(writeSummaries(inv, out), errors.Join(errs...))
+	return errors.Join(writeFlows(inv, out, out.Flows, writeSummaryText), errors.Join(errs...))
 }
 
-func writeSummaries(inv *invocation, out replicateSummaries) error {
+// writeFlows writes the answer about several flows: as a document, or one text behind
+// the other.
+func writeFlows[Report any](inv *invocation, document any, flows []Report, text func(*invocation, Report) error) error {
 	if inv.format == formatJSON {
-		return writeJSON(inv.stdout, out)
+		return writeJSON(inv.stdout, document)
 	}
-	for i, s := range out.Flows {
+	for i, one := range flows {
 		if i > 0 {
 			if err := inv.writeText(""); err != nil {
 				return err
 			}
 		}
-		if err := inv.writeTable(s.table()); err != nil {
+		if err := text(inv, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func writeSummaryText(inv *invocation, s replicateSummary) error { return inv.writeTable(s.table()) }
 
 // writeHeading says which flow the i-th part of an answer is about.
 func (inv *invocation) writeHeading(i int, f flowNames) error {

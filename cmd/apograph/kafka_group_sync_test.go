@@ -115,7 +115,7 @@ func (s *groupSync) kinds() {
 	mustConsume(s.t, s.source.Bootstrap, "busy") // with a member, to the end of the test
 	commitAsMember(s.ctx, s.t, s.source, "busy on the source", 9)
 	mustShare(s.t, s.source.Bootstrap, "share")
-	joinAs(s.t, s.source.Bootstrap, "worker", "connect")
+	s.source.Join(s.t.Context(), s.t, "worker", "connect")
 	_, err := kadm.NewClient(s.source.NewClient(s.t)).DeleteGroup(s.ctx, "dead")
 	s.must(err)
 }

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 )
@@ -125,7 +123,7 @@ func (c *realGroupCase) makeGroups() {
 	mustConsume(c.t, c.source.Bootstrap, "modern", kgo.ServerSideBalancer()).Close()
 	c.commit(c.source, "modern", 1, 5)
 	mustShare(c.t, c.source.Bootstrap, "share")
-	joinAs(c.t, c.source.Bootstrap, "connect-x", "connect")
+	c.source.Join(c.t.Context(), c.t, "connect-x", "connect")
 	// The Java consumer commits what it has read when it ends.
 	if _, err := c.source.Tool(c.ctx, kafkatest.ConsoleConsumer, []string{"--bootstrap-server", c.source.Server(),
 		"--topic", "orders", "--from-beginning", "--max-messages", "60", "--timeout-ms", "30000", "--group", "java"}, nil); err != nil {
@@ -291,30 +289,4 @@ func TestKafkaTranslateThroughKafkasTool(t *testing.T) {
 			}
 		}
 	}
-}
-
-// joinAs makes a member with a protocol type of its own, as Connect workers
-// have.
-func joinAs(t *testing.T, on kafkatest.Bootstrap, group, protocolType string) {
-	t.Helper()
-	client := on.NewClient(t)
-	request := kmsg.NewPtrJoinGroupRequest()
-	request.Group, request.ProtocolType = group, protocolType
-	request.SessionTimeoutMillis, request.RebalanceTimeoutMillis = 60_000, 60_000
-	protocol := kmsg.NewJoinGroupRequestProtocol()
-	protocol.Name = "p"
-	request.Protocols = append(request.Protocols, protocol)
-	for range 2 {
-		answer, err := request.RequestWith(t.Context(), client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.MemberID = answer.MemberID
-		if err := kerr.ErrorForCode(answer.ErrorCode); err == nil {
-			return
-		} else if !errors.Is(err, kerr.MemberIDRequired) {
-			t.Fatal(err)
-		}
-	}
-	t.Fatalf("group %s: not joined", group)
 }

@@ -41,24 +41,7 @@ func verifyFlows(ctx context.Context, inv *invocation, configs []verify.Config, 
 	if len(out.Flows) == 0 {
 		return errors.Join(errs...)
 	}
-	return errors.Join(writeVerifyReports(inv, out), errors.Join(errs...))
-}
-
-func writeVerifyReports(inv *invocation, out verifyReports) error {
-	if inv.format == formatJSON {
-		return writeJSON(inv.stdout, out)
-	}
-	for i, r := range out.Flows {
-		if i > 0 {
-			if err := inv.writeText(""); err != nil {
-				return err
-			}
-		}
-		if err := writeVerifyReport(inv, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(writeFlows(inv, out, out.Flows, writeVerifyReport), errors.Join(errs...))
 }
 
 func (f flowNames) String() string { return f.Source + "->" + f.Target }

@@ -141,7 +141,7 @@ func TestCommitRefused(t *testing.T) {
 	recreated.Partition, recreated.TopicID = groups.Partition{Topic: "old"}, [16]byte{1, 2, 3}
 	missing := f.wish("g", 8)
 	missing.Partition.Number = 99
-	share(f.ctx, t, f.Bootstrap, "share")
+	f.Share(f.ctx, t, "share")
 	commits := []groups.Commit{f.wish("g", 6), recreated, missing, f.wish("share", 9)}
 	got := f.under.Commit(f.ctx, commits)
 	mustAll(t, commits[:1], got[:1])

@@ -24,9 +24,9 @@ func TestGroups(t *testing.T) {
 	f.consume("classic left").Close()
 	f.consume("consumer", kgo.ServerSideBalancer())
 	f.consume("consumer left", kgo.ServerSideBalancer()).Close()
-	join(f.ctx, t, f.Bootstrap, "connect-x", "connect")
-	join(f.ctx, t, f.Bootstrap, "registry", "sr")
-	share(f.ctx, t, f.Bootstrap, "share")
+	f.Join(f.ctx, t, "connect-x", "connect")
+	f.Join(f.ctx, t, "registry", "sr")
+	f.Share(f.ctx, t, "share")
 
 	type kind struct {
 		kind    groups.Kind
@@ -65,8 +65,8 @@ func TestList(t *testing.T) {
 		want[id] = groups.Simple
 	}
 	f.consume("consumer", kgo.ServerSideBalancer())
-	join(f.ctx, t, f.Bootstrap, "connect-x", "connect")
-	share(f.ctx, t, f.Bootstrap, "share")
+	f.Join(f.ctx, t, "connect-x", "connect")
+	f.Share(f.ctx, t, "share")
 	got, err := f.under.List(f.ctx)
 	if err != nil || len(got) != len(want) {
 		t.Errorf("%d groups, want %d; %v", len(got), len(want), err)

@@ -79,7 +79,7 @@ func (f *fake) committed(group, topic string, partition int32) (offset int64, me
 
 func (f *fake) consume(group string, options ...kgo.Opt) *kgo.Client {
 	f.t.Helper()
-	return consume(f.ctx, f.t, f.Bootstrap, group, options...)
+	return f.Consume(f.ctx, f.t, group, options...)
 }
 
 func (f *fake) wish(group string, offset int64) groups.Commit {

@@ -124,12 +124,12 @@ type realGroups struct {
 // kinds makes groups of all kinds, with members and left by them.
 func (r *realGroups) kinds() {
 	commit(r.ctx, r.t, r.Bootstrap, "simple", "orders", 0, 5)
-	consume(r.ctx, r.t, r.Bootstrap, "classic")
-	consume(r.ctx, r.t, r.Bootstrap, "classic left").Close()
-	consume(r.ctx, r.t, r.Bootstrap, "consumer", kgo.ServerSideBalancer())
-	consume(r.ctx, r.t, r.Bootstrap, "consumer left", kgo.ServerSideBalancer()).Close()
-	join(r.ctx, r.t, r.Bootstrap, "connect-x", "connect")
-	share(r.ctx, r.t, r.Bootstrap, "share")
+	r.Consume(r.ctx, r.t, "classic")
+	r.Consume(r.ctx, r.t, "classic left").Close()
+	r.Consume(r.ctx, r.t, "consumer", kgo.ServerSideBalancer())
+	r.Consume(r.ctx, r.t, "consumer left", kgo.ServerSideBalancer()).Close()
+	r.Join(r.ctx, r.t, "connect-x", "connect")
+	r.Share(r.ctx, r.t, "share")
 	type kind struct {
 		kind    groups.Kind
 		members bool

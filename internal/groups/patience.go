@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"apograph/internal/pace"
 )
 
 const (
@@ -29,7 +31,7 @@ func patiently(ctx context.Context, patience time.Duration, ids []string, ask fu
 				left = append(left, id)
 			}
 		}
-		if len(left) == 0 || !time.Now().Add(wait).Before(deadline) || pause(ctx, wait) != nil {
+		if len(left) == 0 || !time.Now().Add(wait).Before(deadline) || pace.Pause(ctx, wait) != nil {
 			return
 		}
 		ids = left
@@ -43,18 +45,6 @@ func isTransient(err error) bool {
 		return code.Retriable
 	}
 	return err != nil
-}
-
-// pause returns after d, or with the cause of the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // inParallel calls do with 0 to n-1, atOnce at a time, and returns when all

@@ -18,6 +18,12 @@ type Topic struct {
 	Err error    // ErrNoTopic, or why nothing is known
 }
 
+// IsOther reports whether a topic is known to be another one than that of an id:
+// neither of them is unknown.
+func (t Topic) IsOther(id [16]byte) bool {
+	return t.ID != [16]byte{} && id != [16]byte{} && t.ID != id
+}
+
 // Topics returns what the cluster says of topics, by name. The error is for all
 // of them.
 func (c *Cluster) Topics(ctx context.Context, names []string) (map[string]Topic, error) {

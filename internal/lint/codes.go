@@ -25,7 +25,7 @@ func groups() []group {
 		{"How Java reads the file", formatCodes()},
 		{"Keys", slices.Concat(keyCodes(), classCodes())},
 		{"Values and patterns", slices.Concat(valueCodes(), patternCodes(), trapCodes())},
-		{"Clusters and flows", flowCodes()},
+		{"Clusters and flows", slices.Concat(flowCodes(), aliasCodes())},
 		{"Topics and policies", topicCodes()},
 		{"Connections and logins", clientCodes()},
 		{"What the clusters say", clusterCodes()},

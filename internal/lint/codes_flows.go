@@ -57,6 +57,12 @@ func flowCodes() []Code {
 			"Nothing, or take it out of clusters.",
 			"clusters = a, b, c\na.bootstrap.servers = a:9092\nb.bootstrap.servers = b:9092\nc.bootstrap.servers = c:9092\na->b.enabled = true",
 			""},
+	}
+}
+
+// aliasCodes are more of the same section.
+func aliasCodes() []Code {
+	return []Code{
 		{"AP0412", Error, "two aliases with the same addresses",
 			"Flows that are enabled have two aliases for one cluster: one between them copies a cluster into itself, over and over unless names differ. apograph refuses flows with two aliases for one cluster id; `replicate --allow-same-cluster` lets them be.",
 			"Correct one of the addresses.",

@@ -3,6 +3,7 @@ package mirror
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"apograph/ledger"
 )
@@ -23,29 +24,16 @@ type part struct {
 
 // bookOf returns the books that end with a pair.
 func bookOf(l *ledger.Ledger, pair ledger.Pair) (book, error) {
-	b := book{l, []part{{pair.ID, math.MaxInt64}}}
-	start, base := pair.ScopeStart, pair.TargetBase
-	for before, ok := l.Previous(pair.ID); ok; before, ok = l.Previous(before.ID) {
-		if before.Closed == nil || before.Closed.Cut == nil || !sameTopics(&before, &pair) {
-			break
+	b := book{ledger: l}
+	line, err := l.Lineage(pair)
+	for _, p := range slices.Backward(line) {
+		limit := int64(math.MaxInt64)
+		if p.ID != pair.ID {
+			limit = p.Closed.Cut.Source
 		}
-		cut, err := l.CutOff(before.ID)
-		if err != nil {
-			return b, err
-		}
-		switch {
-		case cut.Source == start && cut.Target == base:
-			b.parts = append(b.parts, part{before.ID, cut.Source})
-			start, base = before.ScopeStart, before.TargetBase
-		case before.TargetBase < base:
-			return b, nil // it goes on elsewhere; one of which nothing is left is passed over
-		}
+		b.parts = append(b.parts, part{p.ID, limit})
 	}
-	return b, nil
-}
-
-func sameTopics(a, b *ledger.Pair) bool {
-	return a.TargetTopic == b.TargetTopic && a.TargetTopicID == b.TargetTopicID && a.SourceTopicID == b.SourceTopicID
+	return b, err
 }
 
 // A copied record is where one is on both sides. The zero value is none: see

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"apograph/internal/pace"
 )
 
 // Pauses after a duty that has failed; they double each time.
@@ -31,7 +33,7 @@ type duty struct {
 
 // run does the duty until ctx ends.
 func (d *duty) run(ctx context.Context) {
-	for next := d.first; wait(ctx, next) == nil; {
+	for next := d.first; pace.Pause(ctx, next) == nil; {
 		err := d.do(ctx)
 		if ctx.Err() != nil {
 			return // what fails now fails because of that
@@ -55,16 +57,4 @@ func (d *duty) note(err error) time.Duration {
 	}
 	d.pause = min(max(2*d.pause, firstPause), lastPause)
 	return max(d.pause, d.every)
-}
-
-// wait returns after d, or with the cause of the end of ctx.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

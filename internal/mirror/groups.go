@@ -314,7 +314,7 @@ func (w *watch) distrust(ctx context.Context, source *groups.Cluster, r *reading
 		case found.Err != nil && !errors.Is(found.Err, groups.ErrNoTopic):
 			r.failed[o.group] = fmt.Errorf("topic %s on %s: %w", o.topic, source.Alias, found.Err)
 			o.reason = failure(found.Err)
-		case found.Err != nil, isOther(found.ID, o.SourceTopicID), cut[groups.Partition{Topic: o.topic, Number: o.number}]:
+		case found.Err != nil, found.IsOther(o.SourceTopicID), cut[groups.Partition{Topic: o.topic, Number: o.number}]:
 			o.reason = SourceChanged
 		}
 	}
@@ -350,9 +350,4 @@ func (w *watch) refuseBeyond(ctx context.Context, source *groups.Cluster, r *rea
 		return err
 	}
 	return nil
-}
-
-// isOther reports whether a topic is known to be another than that of a book.
-func isOther(found [16]byte, book ledger.TopicID) bool {
-	return found != [16]byte{} && book != ledger.TopicID{} && ledger.TopicID(found) != book
 }

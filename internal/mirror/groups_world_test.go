@@ -326,3 +326,21 @@ func deleteTopic(t testing.TB, on *kafkatest.Cluster, topic string) {
 		t.Fatal(err)
 	}
 }
+
+// elsewhere returns a group that another broker of the source coordinates.
+func (w *groupWorld) elsewhere(group string) string {
+	w.t.Helper()
+	admin := kadm.NewClient(w.pair.Source.NewClient(w.t))
+	ids := []string{group}
+	for i := range 20 {
+		ids = append(ids, fmt.Sprintf("%s%d", group, i))
+	}
+	found := admin.FindGroupCoordinators(w.t.Context(), ids...)
+	for _, id := range ids {
+		if found[id].NodeID != found[group].NodeID {
+			return id
+		}
+	}
+	w.t.Fatalf("all groups have one coordinator: %+v", found)
+	return ""
+}

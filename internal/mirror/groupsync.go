@@ -213,7 +213,7 @@ func (r *syncRound) checkTarget(ctx context.Context) error {
 	r.drop(func(w *wish) (Reason, error) {
 		found, log := topics[w.offset.TargetTopic], bounds[w.commit.Partition]
 		switch _, known := bounds[w.commit.Partition]; {
-		case errors.Is(found.Err, groups.ErrNoTopic), isOther(found.ID, w.offset.TargetTopicID):
+		case errors.Is(found.Err, groups.ErrNoTopic), found.IsOther(w.offset.TargetTopicID):
 			return TargetChanged, nil
 		case found.Err != nil:
 			return failure(found.Err), found.Err

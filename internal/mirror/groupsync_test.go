@@ -29,8 +29,8 @@ func TestGroupSync(t *testing.T) {
 	w.commit(w.pair.Source, "left", "orders", 0, 5)
 	w.commit(w.pair.Source, "kip-848", "orders", 0, 6)
 	w.copy()
-	consume(t, w.pair.Target.Bootstrap, "left").Close()
-	consume(t, w.pair.Target.Bootstrap, "kip-848", kgo.ServerSideBalancer()).Close()
+	w.pair.Target.Consume(t.Context(), t, "left").Close()
+	w.pair.Target.Consume(t.Context(), t, "kip-848", kgo.ServerSideBalancer()).Close()
 	w.round()
 	w.mustRow("new", groups.DoCommit, "", 10)
 	w.mustRow("zero", groups.DoCommit, "", 0)
@@ -144,7 +144,7 @@ func TestGroupSyncActive(t *testing.T) {
 	w.produce("orders", 0, 20)
 	w.commit(w.pair.Source, "g", "orders", 0, 5)
 	w.copy()
-	members := map[string]*kgo.Client{"g": consume(t, w.pair.Target.Bootstrap, "g")}
+	members := map[string]*kgo.Client{"g": w.pair.Target.Consume(t.Context(), t, "g")}
 	w.round()
 	w.mustRow("g", groups.DoNothing, mirror.Active, -1)
 	if log := w.log.since(); strings.Count(log, "group=g") != 1 || !strings.Contains(log, "active") {
@@ -188,7 +188,7 @@ func TestGroupSyncJoined(t *testing.T) {
 	if kept := w.book.GroupCommits("g"); len(kept) != 1 || !kept[0].Undecided || kept[0].Offset != 5 || kept[0].Before != -1 {
 		t.Errorf("kept before the commit: %+v", kept)
 	}
-	member := consume(t, w.pair.Target.Bootstrap, "g")
+	member := w.pair.Target.Consume(t.Context(), t, "g")
 	close(gate)
 	if errs := <-done; len(errs) > 0 {
 		t.Error(errs)
@@ -212,11 +212,11 @@ func TestGroupSyncKinds(t *testing.T) {
 		w.commit(w.pair.Source, group, "orders", 0, 5)
 	}
 	w.copy()
-	consume(t, w.pair.Source.Bootstrap, "classic")
-	consume(t, w.pair.Source.Bootstrap, "kip-848", kgo.ServerSideBalancer())
-	join(t, w.pair.Source.Bootstrap, "connect-x", "connect")
-	share(t, w.pair.Source.Bootstrap, "shares")
-	share(t, w.pair.Target.Bootstrap, "shared there")
+	w.pair.Source.Consume(t.Context(), t, "classic")
+	w.pair.Source.Consume(t.Context(), t, "kip-848", kgo.ServerSideBalancer())
+	w.pair.Source.Join(t.Context(), t, "connect-x", "connect")
+	w.pair.Source.Share(t.Context(), t, "shares")
+	w.pair.Target.Share(t.Context(), t, "shared there")
 	w.round()
 	for _, group := range []string{"simple", "classic", "kip-848"} {
 		w.mustRow(group, groups.DoCommit, "", 5)

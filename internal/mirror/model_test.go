@@ -100,7 +100,7 @@ func (m *model) loseTail(target int64) {
 	start := cut.Source
 	for holder := now; target <= holder.TargetBase; {
 		before, ok := m.ledger.Previous(holder.ID)
-		if !ok || !sameTopics(&before, &now) {
+		if !ok || before.TargetTopic != now.TargetTopic || before.TargetTopicID != now.TargetTopicID || before.SourceTopicID != now.SourceTopicID {
 			target = max(target, holder.TargetBase)
 			break
 		}

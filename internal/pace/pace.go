@@ -1,5 +1,5 @@
-// Package pace holds work that many goroutines share to a number of bytes a
-// second.
+// Package pace has work wait: for its share of a number of bytes a second, or for
+// a while.
 package pace
 
 import (
@@ -58,6 +58,11 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	if d == 0 {
 		return context.Cause(ctx)
 	}
+	return Pause(ctx, d)
+}
+
+// Pause returns after d, or with the cause of ctx's end.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

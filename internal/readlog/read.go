@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/connect"
+	"apograph/internal/pace"
 )
 
 // ErrNoTopic: the cluster has no topic of the name, or does not show it.
@@ -109,12 +110,8 @@ func (r *reader) again(ctx context.Context, step func(context.Context) error) er
 		if err == nil || !passes(err) || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
-		timer := time.NewTimer(interval)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := pace.Pause(ctx, interval); err != nil {
+			return err
 		}
 		if found := r.find(ctx); found != nil && !passes(found) {
 			return found
