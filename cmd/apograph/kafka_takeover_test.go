@@ -184,7 +184,8 @@ func (k *realTakeover) foreign(report attachReport) map[int32]int64 {
 	k.t.Helper()
 	foreign := map[int32]int64{}
 	for _, p := range report.Partitions {
-		if p.Verdict != "attached" || p.Unprovable != (unprovable{}) {
+		early := p.Topic == "heartbeats" && p.Verdict == "empty" // killed before it has copied one
+		if !early && p.Verdict != "attached" || p.Unprovable != (unprovable{}) {
 			k.t.Errorf("%+v", p)
 		}
 		if p.Topic != "orders" {

@@ -48,7 +48,7 @@ const (
 	read            operation = 3
 	write           operation = 4
 	create          operation = 5
-	alter           operation = 6
+	alter           operation = 7
 	describe        operation = 8
 	describeConfigs operation = 10
 	alterConfigs    operation = 11

@@ -6,13 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"apograph/internal/lint"
 )
 
 // facts returns two clusters about which there is nothing to find with the topics
 // and the patterns of the tests below.
 func facts() lint.Facts {
-	const every = lint.Rights(1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<10 | 1<<11)
+	const every = lint.Rights(1<<kmsg.ACLOperationRead | 1<<kmsg.ACLOperationWrite | 1<<kmsg.ACLOperationCreate | 1<<kmsg.ACLOperationAlter |
+		1<<kmsg.ACLOperationDescribe | 1<<kmsg.ACLOperationDescribeConfigs | 1<<kmsg.ACLOperationAlterConfigs)
 	topic := func(name string) lint.TopicFacts { return lint.TopicFacts{Name: name, Rights: every} }
 	return lint.Facts{
 		Clusters: map[string]*lint.ClusterFacts{
@@ -33,7 +36,7 @@ func TestWhatTheClustersSay(t *testing.T) {
 			f.Clusters[alias].Topics = append(f.Clusters[alias].Topics, lint.TopicFacts{Name: name, Rights: lint.RightsUnknown})
 		}
 	}
-	without := func(f lint.Facts, alias string, operation int) {
+	without := func(f lint.Facts, alias string, operation kmsg.ACLOperation) {
 		for i := range f.Clusters[alias].Topics {
 			f.Clusters[alias].Topics[i].Rights &^= 1 << operation
 		}
@@ -46,12 +49,12 @@ func TestWhatTheClustersSay(t *testing.T) {
 		near        string   // lines with which the same facts have no such finding; "": there are none
 	}{
 		{code: "AP0701", lines: pay, change: func(f lint.Facts) { f.Clusters["b"] = &lint.ClusterFacts{Err: errors.New("b is gone")} }, line: 3, says: []string{"b is gone"}},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "a", 3) }, line: 2, says: []string{"READ", "orders, pay"}, near: "topics = other\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", 4) }, line: 3, says: []string{"WRITE", "a.orders"}, near: "topics = pay\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", 11) }, line: 3, says: []string{"ALTER_CONFIGS"}, near: pay + "sync.topic.configs.enabled = false\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << 5 }, line: 3, says: []string{"CREATE"}, near: "topics = orders\n"},
-		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << 6 }, line: 3, says: []string{"ALTER", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
-		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Rights &^= 1 << 8 }, line: 2, says: []string{"DESCRIBE", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "a", kmsg.ACLOperationRead) }, line: 2, says: []string{"READ", "orders, pay"}, near: "topics = other\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", kmsg.ACLOperationWrite) }, line: 3, says: []string{"WRITE", "a.orders"}, near: "topics = pay\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", kmsg.ACLOperationAlterConfigs) }, line: 3, says: []string{"ALTER_CONFIGS"}, near: pay + "sync.topic.configs.enabled = false\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << kmsg.ACLOperationCreate }, line: 3, says: []string{"CREATE"}, near: "topics = orders\n"},
+		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << kmsg.ACLOperationAlter }, line: 3, says: []string{"ALTER", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
+		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Rights &^= 1 << kmsg.ACLOperationDescribe }, line: 2, says: []string{"DESCRIBE", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
 		{code: "AP0702", lines: "topics = orders, hid", change: func(f lint.Facts) {
 			f.Clusters["a"].Topics = append(f.Clusters["a"].Topics, lint.TopicFacts{Name: "hid", Rights: lint.RightsUnknown, Hidden: true})
 		}, line: 2, says: []string{"DESCRIBE", "hid"}, near: pay},

@@ -47,7 +47,7 @@ func TestKafkaRights(t *testing.T) {
 	}
 	r := ask(t, file("ua", "ua"))
 	mustFind(t, r, "AP0706", "a and b")
-	mustNotFind(t, r, "AP0701", "AP0702", "AP0703", "AP0712")
+	mustNotFind(t, r, "AP0701", "AP0702", "AP0703", "AP0712", "AP0713")
 
 	r = ask(t, file("ub", "ua"))
 	mustFind(t, r, "AP0702", "the user of a lacks DESCRIBE on 1 topic", "orders")
