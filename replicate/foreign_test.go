@@ -84,3 +84,38 @@ func TestAnotherCopierWhileRunning(t *testing.T) {
 	l.end()
 	proveNotes(t, pair, config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 10, ledger.Foreign: 3})
 }
+
+// TestCopierThatBeginsBesideAnother: what one copier wrote before another begins is
+// for that one what a newer ledger's copier left: the source's next records. So the
+// first alone meets somebody else, and stops. The other goes on, and what the first
+// wrote last is in its books as written twice.
+func TestCopierThatBeginsBesideAnother(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	late := livingConfig(t, pair, "t")
+	once := late
+	once.Once = true
+	mustRun(t, once) // its ledger is of a target without records
+	first := live(t, pair, livingConfig(t, pair, "t"))
+	mustAppend(t, pair.Source.Bootstrap, numbered(0, 4)...)
+	first.at("t", 0, 4)
+	gate := make(chan struct{})
+	held := pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.DelayBefore, Key: kmsg.Produce, Gate: gate})
+	mustAppend(t, pair.Source.Bootstrap, numbered(4, 3)...)
+	if err := held.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	other := live(t, pair, late)
+	other.at("t", 0, 7)
+	close(gate)
+	first.stopped("t", 0, replicate.StopForeignWriter)
+	s := other.until("t", 0, "at the target's end", func(s replicate.PartitionStatus) bool { return s.TargetEnd == 10 })
+	if s.State != replicate.StateRunning {
+		t.Errorf("the one that began later: %+v", s)
+	}
+	first.end()
+	other.end()
+	proveNotes(t, pair, first.config.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 7, ledger.Foreign: 3})
+	proveNotes(t, pair, late.LedgerPath, map[ledger.Tile]int64{ledger.Copied: 7, ledger.Duplicate: 3})
+}

@@ -149,21 +149,36 @@ func (l *lossFlow) translatesAll(source, target []kafkatest.Record) {
 // twoCopiers have a ledger each, begin both when the target topic is empty, and
 // write it at once: both stop, and each one's books say of every target offset
 // what it is. A third one cannot even begin.
+//
+// Neither looks at the target's end unasked, since one that found the other's
+// records there first would stop without having written any of its own.
 func twoCopiers(l *lossFlow) {
 	other, third := newLossFlow(l.t, l.topic, l.source, l.target), &lossFlow{
 		realFlow: &realFlow{source: l.source, target: l.target, ledger: filepath.Join(l.t.TempDir(), "flow.ledger")}, t: l.t, topic: l.topic,
 	}
 	l.once(0)
 	other.once(0)
+	l.refresh, other.refresh = "1h", "1h"
 	end, endOther := l.living(), other.living()
+	both := []*lossFlow{l, other}
+	for _, f := range both {
+		f.begins()
+	}
 	for i := range 10 {
 		l.appendBatches(0, fmt.Sprint("both ", i), 1)
 	}
-	l.stops(0, "foreign_writer")
-	other.stops(0, "foreign_writer")
+	for _, f := range both {
+		f.shows("has written", 0, func(seen statusAnswerRow) bool {
+			return seen.Reason == "foreign_writer" || seen.Position != nil && *seen.Position == 100
+		})
+	}
+	l.appendBatches(0, "for who was ahead all the time", 1)
+	for _, f := range both {
+		f.stops(0, "foreign_writer")
+	}
 	end()
 	endOther()
-	for _, f := range []*lossFlow{l, other} {
+	for _, f := range both {
 		f.stays(0, 1, "foreign_writer")
 		f.order("resume", f.topic, "--tolerate-foreign")
 		f.once(0)
@@ -175,6 +190,16 @@ func twoCopiers(l *lossFlow) {
 	if out, _ := late.CombinedOutput(); late.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "holds records that this ledger does not know") {
 		l.t.Errorf("a third ledger for the topic: exit code %d, %s", late.ProcessState.ExitCode(), out)
 	}
+}
+
+// begins waits until a copier answers for itself: it knows where the target ends.
+func (l *lossFlow) begins() {
+	l.t.Helper()
+	eventually(l.t, "the copier begins", func() bool {
+		_, out, _ := l.ask("status", "-o", "json")
+		var answer statusAnswer
+		return json.Unmarshal([]byte(out), &answer) == nil && answer.State == "running"
+	})
 }
 
 // namesAll expects the target's book to begin where the flow did, to leave no

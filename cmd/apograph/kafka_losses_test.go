@@ -23,17 +23,18 @@ import (
 // share, with a ledger of its own.
 type lossFlow struct {
 	*realFlow
-	t     *testing.T
-	topic string
-	old   bool                         // whether records that are appended are an hour old
-	kept  map[int32][]kafkatest.Record // what the source held once, by partition; see keep
+	t       *testing.T
+	topic   string
+	refresh string                       // how often a copier without an end looks for changes
+	old     bool                         // whether records that are appended are an hour old
+	kept    map[int32][]kafkatest.Record // what the source held once, by partition; see keep
 }
 
 func newLossFlow(t *testing.T, topic string, source, target *kafkatest.Kafka) *lossFlow {
 	t.Helper()
 	l := &lossFlow{
 		realFlow: &realFlow{source: source, target: target, ledger: filepath.Join(t.TempDir(), "flow.ledger")},
-		t:        t, topic: topic, kept: map[int32][]kafkatest.Record{},
+		t:        t, topic: topic, refresh: "300ms", kept: map[int32][]kafkatest.Record{},
 	}
 	t.Cleanup(func() { mustCheck(t, l.ledger) })
 	return l
@@ -231,7 +232,7 @@ func (l *lossFlow) stays(partition int32, code int, reason string) {
 func (l *lossFlow) living(args ...string) (end func() (int, map[string]any)) {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	args = append([]string{"--topics", l.topic, "-X", "apograph.refresh.interval=300", "-o", "json"}, args...)
+	args = append([]string{"--topics", l.topic, "-X", "apograph.refresh.interval=" + l.refresh, "-o", "json"}, args...)
 	cmd := l.command(ctx, "replicate", args...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
