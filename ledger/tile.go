@@ -40,8 +40,8 @@ const (
 	// ever.
 	Unexplained
 
-	// Duplicate is a second physical copy on the target of the source range
-	// Entry.Origin.
+	// Duplicate is another physical copy on the target of the source range
+	// Entry.Origin, in front of the one that is copied or behind it.
 	Duplicate
 
 	// Foreign: a target record that is not a copy that the books count.
