@@ -100,7 +100,7 @@ type AttachProgress struct {
 
 // attachWorkers is how many partitions are aligned at one time. Each holds up to
 // attachWindow records of either side as hashes, attachWindow more that it has
-// matched, and four answers to a fetch: together about 20 MiB.
+// matched, and six answers to a fetch: together about 20 MiB.
 const attachWorkers = 8
 
 // Attach makes a new ledger for a copy that this package made and whose ledger
@@ -178,6 +178,9 @@ type attachJob struct {
 	pair   ledger.PairID
 	asm    bool // the source's log shows compaction
 	doubt  ledger.Range
+
+	aligned      int64 // of the attachment's
+	beforeCopies int64 // target offset: in front of it there are only duplicates of what follows
 }
 
 func (j *attachJob) source() topicPartition {

@@ -1,6 +1,10 @@
 package replicate
 
-import "apograph/ledger"
+import (
+	"iter"
+
+	"apograph/ledger"
+)
 
 // attachBooks are the books of one partition while they are made anew: entries
 // go to a sink in order, runs of them kept together.
@@ -21,6 +25,10 @@ type attachSink struct {
 	open    func(first ledger.Producer) error
 	entry   func(e ledger.Entry) error
 	produce func(p ledger.Producer) error
+
+	// again begins the books once more, and returns the entries that they had. A
+	// takeover calls it.
+	again func() (attachSink, iter.Seq2[ledger.Entry, error], error)
 }
 
 // attachCounts are what an alignment came to.

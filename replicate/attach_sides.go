@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"context"
+	"iter"
 
 	"apograph/ledger"
 )
@@ -47,7 +48,9 @@ func (a *attachment) targetReader(j *attachJob) attachReader {
 // sink returns where the books of a partition go whose scope starts at an offset.
 func (a *attachment) sink(j *attachJob, start int64) attachSink {
 	draft := a.stage.draft
-	j.doubt = ledger.Range{}
+	j.doubt, j.beforeCopies = ledger.Range{}, j.result.Target.Start
+	a.aligned.Add(-j.aligned)
+	j.aligned = 0
 	return attachSink{
 		open: func(first ledger.Producer) error {
 			ids, err := draft.OpenPairs([]ledger.Pair{{
@@ -62,10 +65,15 @@ func (a *attachment) sink(j *attachJob, start int64) attachSink {
 		},
 		entry: func(e ledger.Entry) error {
 			a.aligned.Add(e.Target.Len())
+			j.aligned += e.Target.Len()
 			j.sawCompaction(&e)
 			return draft.Append(j.pair, e)
 		},
 		produce: func(p ledger.Producer) error { return draft.SetProducer(j.pair, p) },
+		again: func() (attachSink, iter.Seq2[ledger.Entry, error], error) {
+			entries := draft.Entries(j.pair, 0)
+			return a.sink(j, start), entries, a.abandon(j, errCopiedAgain)
+		},
 	}
 }
 
@@ -74,13 +82,16 @@ func (a *attachment) sink(j *attachJob, start int64) attachSink {
 func (j *attachJob) sawCompaction(e *ledger.Entry) {
 	note := func(r ledger.Range) {
 		j.asm = true
-		if e.Target.Start == j.result.Target.Start && r.Start == e.Source.Start {
+		if e.Target.Start == j.beforeCopies && r.Start == e.Source.Start {
 			return // nothing was copied before it
 		}
 		if j.doubt.Empty() {
 			j.doubt = r
 		}
 		j.doubt.End = r.End
+	}
+	if e.Tile == ledger.Duplicate && e.Target.Start == j.beforeCopies {
+		j.beforeCopies = e.Target.End // of what follows
 	}
 	if e.Tile == ledger.Compacted {
 		note(e.Source)

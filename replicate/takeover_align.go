@@ -15,7 +15,8 @@ import (
 // flushes source offsets from time to time). So the first copies of the source's
 // records stand on the target in order: those are booked as copied, aborted ones
 // as foreign. Every other record of the target repeats one of them. Of records
-// with the same content it does not matter which is taken for which.
+// with the same content it does not matter which is taken for which. Which of the
+// copies count is known at the end: see takenRuns.
 //
 // Every record of the source, from the first that is on the target to the last,
 // must be there: a gap is an [alignError].
@@ -27,6 +28,7 @@ type takeover struct {
 	replay *replay      // nil: nothing is repeated at hand
 	start  int64        // the scope of the books
 	recent recentRecords
+	runs   takenRuns
 
 	// committed: the copier is taken to have read committed data, so that of two
 	// equal records one that was not aborted is preferred.
@@ -174,7 +176,7 @@ func (a *takeover) goesOn(t copyRun) (bool, error) {
 		return true, a.foreign(t, ledger.CauseAborted)
 	}
 	a.target.pop()
-	return true, a.matched()
+	return true, a.matched(t.offset)
 }
 
 // passAborted goes on behind the source's next record, which was aborted.
@@ -192,9 +194,12 @@ func (a *takeover) opened() error {
 	return a.begin(ledger.Producer{ID: noProducer})
 }
 
-// matched books the source's next record as copied.
-func (a *takeover) matched() error {
+// matched books the source's next record as copied to a target offset.
+func (a *takeover) matched(target int64) error {
 	if err := a.opened(); err != nil {
+		return err
+	}
+	if err := a.followFirst(target); err != nil {
 		return err
 	}
 	r := &a.source.records[0]
@@ -249,6 +254,9 @@ func (a *takeover) repeats(t copyRun) (bool, error) {
 		a.found.aborted++
 		return true, a.foreign(t, ledger.CauseAborted)
 	}
+	if err := a.followAgain(t.offset, offset); err != nil {
+		return false, err
+	}
 	a.target.pop()
 	a.counts.duplicates++
 	return true, a.note(ledger.Entry{
@@ -284,7 +292,7 @@ func (a *takeover) hole(t copyRun) error {
 			a.passAborted()
 			continue
 		}
-		if err := a.matched(); err != nil {
+		if err := a.matched(t.offset + t.n - n); err != nil {
 			return err
 		}
 		n--

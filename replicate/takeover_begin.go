@@ -266,21 +266,21 @@ func (l *takenLocator) targetAt(j int) (takenHeadRecord, bool, error) {
 }
 
 // takeover aligns both sides from the anchor on. The books go to the sink; with
-// an error they are worth nothing.
+// an error they are worth nothing. It may begin them again.
 func (s *takeoverSides) takeover(at takenAnchor, committed bool, sink attachSink) (*takeover, error) {
-	start := at.source
-	if at.skipped == 0 {
-		start = s.logStart
-	}
+	start := s.startOf(at)
 	nextSource, stopSource := s.source(start)
 	defer stopSource()
 	nextTarget, stopTarget := s.target()
 	defer stopTarget()
 	a := &takeover{
-		sides: s, start: start, committed: committed, strange: map[int64]bool{},
+		sides: s, start: start, committed: committed, strange: map[int64]bool{}, runs: takenRuns{reached: start},
 		attachBooks: attachBooks{sink: sink, position: ledger.Position{Source: start, Target: s.targetStart}},
 		source:      &takenWindow{read: nextSource},
 		target:      &copyWindow{read: nextTarget, at: s.targetStart, end: s.targetEnd},
 	}
-	return a, a.align(at.target)
+	if err := a.align(at.target); err != nil {
+		return a, err
+	}
+	return a, s.rebook(a)
 }

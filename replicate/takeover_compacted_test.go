@@ -68,6 +68,40 @@ func TestTakeoverOfCompacted(t *testing.T) {
 	}
 }
 
+// TestTakeoverRepeatedFromCompacted: what the source lacked in front of all that was
+// copied is in no doubt, though it was copied twice.
+func TestTakeoverRepeatedFromCompacted(t *testing.T) {
+	var doubts []int64
+	for _, copies := range [][][2]int64{{{0, 40}}, {{0, 25}, {0, 40}}} {
+		m := newMirrored(t)
+		m.config.Topics = []string{"c"}
+		m.Topic, m.TargetTopic = "c", "c"
+		for _, c := range []*kafkatest.Cluster{m.pair.Source, m.pair.Target} {
+			mustTopic(t, c, "c", map[string]string{"cleanup.policy": "compact"})
+		}
+		for i := range 4 {
+			records := on("c", 0, 10*i, 10)
+			for k, r := range records {
+				r.Key = fmt.Appendf(nil, "k%d", max((10*i+k)%37, 5)) // 0 to 4, and 37 to 39 come again
+			}
+			mustAppend(t, m.Source, records...)
+		}
+		if err := m.pair.Source.Clean("c", 0, kafkatest.Cleaner{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range copies {
+			m.copies(c[0], c[1])
+		}
+		p := m.attach(replicate.Attached)
+		t.Logf("%+v", p)
+		doubts = append(doubts, p.Unprovable.StaleKeys)
+		m.lastCopies()
+	}
+	if doubts[0] != doubts[1] {
+		t.Errorf("copied once and twice %d offsets are in doubt", doubts)
+	}
+}
+
 func (m *mirrored) read(b kafkatest.Bootstrap) []kafkatest.Record {
 	m.t.Helper()
 	records, err := b.ReadUncommitted(m.t.Context(), m.Topic, 0)

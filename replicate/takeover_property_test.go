@@ -3,6 +3,8 @@ package replicate
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,7 +37,6 @@ type mirroredOffset struct {
 	sums
 	kind   copyKind
 	origin int64 // on the source; of records
-	again  bool  // it was copied before
 }
 
 // info describes a record of the model's source.
@@ -94,7 +95,7 @@ func (m *mirrorModel) copy(from, to int64, transactions bool) {
 		}
 		for offset := from; offset < end; offset++ {
 			if m.copies(offset) {
-				m.target = append(m.target, mirroredOffset{m.stamp(m.source[offset]), kind, offset, kind == copyRecord && offset < m.reached})
+				m.target = append(m.target, mirroredOffset{m.stamp(m.source[offset]), kind, offset})
 			}
 		}
 		if transactions {
@@ -202,11 +203,78 @@ func (m *mirrorModel) attach() (entries []ledger.Entry, got *takeover, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	got, err = sides.takeover(at, m.committed, attachSink{entry: func(e ledger.Entry) error {
-		entries = append(entries, e)
-		return e.Validate()
-	}})
+	got, err = sides.takeover(at, m.committed, keepEntries(&entries))
 	return entries, got, err
+}
+
+// keepEntries returns a sink that keeps the entries, those that were made last.
+func keepEntries(entries *[]ledger.Entry) attachSink {
+	return attachSink{
+		entry: func(e ledger.Entry) error {
+			*entries = append(*entries, e)
+			return e.Validate()
+		},
+		again: func() (attachSink, iter.Seq2[ledger.Entry, error], error) {
+			was := *entries
+			*entries = nil
+			return keepEntries(entries), func(yield func(ledger.Entry, error) bool) {
+				for _, e := range was {
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}, nil
+		},
+	}
+}
+
+// lastCopies returns where on the target the copy of each record of the source in
+// [start, end) stands that counts: of its copies, the last one in front of where that
+// of the record behind it stands. It knows nothing of runs.
+func (m *mirrorModel) lastCopies(start, end int64) map[int64]int64 {
+	last, before := map[int64]int64{}, len(m.target)
+	for offset := end - 1; offset >= start; offset-- {
+		if m.source[offset].tile != ledger.Copied {
+			continue
+		}
+		for before--; before >= 0 && (m.target[before].kind != copyRecord || m.target[before].origin != offset); before-- {
+		}
+		last[offset] = int64(before)
+	}
+	return last
+}
+
+// committedFrom returns the offset of the first record from one on that was not
+// aborted.
+func (m *mirrorModel) committedFrom(offset int64) int64 {
+	for offset < int64(len(m.source)) && m.source[offset].tile != ledger.Copied {
+		offset++
+	}
+	return offset
+}
+
+// placesOf returns where on the target the copies are by the books.
+func placesOf(entries []ledger.Entry) map[int64]int64 {
+	places := map[int64]int64{}
+	for i := range entries {
+		for run := range entries[i].Runs() {
+			for n := range run.Target.Len() {
+				if run.Tile == ledger.Copied {
+					places[run.Source.Start+n] = run.Target.Start + n
+				}
+			}
+		}
+	}
+	return places
+}
+
+// agreesLast holds what is booked as copied to the copies that count.
+func (m *mirrorModel) agreesLast(entries []ledger.Entry, start int64) error {
+	got, end := placesOf(entries), entries[len(entries)-1].Source.End
+	if want := m.lastCopies(start, end); !maps.Equal(got, want) {
+		return fmt.Errorf("from source offset %d to %d copied are %v, want %v", start, end, got, want)
+	}
+	return nil
 }
 
 // agrees holds entries to what a book must be, and to the truth.
@@ -241,6 +309,7 @@ func (m *mirrorModel) agreesRun(run ledger.Run, e *ledger.Entry, start int64) er
 			return fmt.Errorf("source offset %d is said to be %v: %+v", run.Source.Start+i, run.Tile, o)
 		}
 	}
+	next := e.Origin.Start
 	for i := range run.Target.Len() {
 		t := m.target[run.Target.Start+i]
 		var origin, second bool // as the books have it
@@ -250,8 +319,10 @@ func (m *mirrorModel) agreesRun(run ledger.Run, e *ledger.Entry, start int64) er
 			origin = t.equal(o.hash) && o.timeless == e.TimestampsReplaced && t.kind == copyRecord
 			second = m.values == 0 && t.origin != run.Source.Start+i
 		case run.Tile == ledger.Duplicate:
-			origin = slices.ContainsFunc(m.source[e.Origin.Start:e.Origin.End], func(o modelOffset) bool { return o.tile == ledger.Copied && t.equal(o.hash) })
-			second = m.values == 0 && (!t.again || t.origin < e.Origin.Start || t.origin >= e.Origin.End)
+			next = m.committedFrom(next)
+			origin = next < e.Origin.End && t.equal(m.source[next].hash)
+			second = m.values == 0 && t.origin != next
+			next++
 		case e.Cause == ledger.CauseAborted:
 			origin = t.kind == copyDiscarded || m.values > 0 || m.source[t.origin].tile == ledger.Aborted
 		default:
@@ -299,7 +370,10 @@ func TestTakeoverTellsTheTruth(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return m.agrees(entries, got.start)
+				if err := m.agrees(entries, got.start); err != nil || m.values > 0 {
+					return err
+				}
+				return m.agreesLast(entries, got.start)
 			})
 			if t.Logf("%d of %d refused", refused, played); 20*refused > played {
 				t.Errorf("%d of %d refused", refused, played)
@@ -362,9 +436,9 @@ func TestTakeoverGoesFarBack(t *testing.T) {
 		hint  int64 // for the first record that comes again; 0 none
 		reads int   // of the source
 	}{
-		{"found", 0, 4}, // to locate, to align, to look up, to repeat
-		{"hinted", back, 3},
-		{"a wrong hint", back + 1, 5},
+		{"found", 0, 5}, // to locate, to align, to look up, to repeat, to book the last copies
+		{"hinted", back, 4},
+		{"a wrong hint", back + 1, 6},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -385,7 +459,7 @@ func TestTakeoverGoesFarBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			var entries []ledger.Entry
-			got, err := sides.takeover(at, false, attachSink{entry: func(e ledger.Entry) error { entries = append(entries, e); return nil }})
+			got, err := sides.takeover(at, false, keepEntries(&entries))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,5 +467,57 @@ func TestTakeoverGoesFarBack(t *testing.T) {
 				t.Errorf("%v, %d duplicates, the source was read %d times, want %d", err, got.counts.duplicates, reads, tt.reads)
 			}
 		})
+	}
+}
+
+// TestTakeoverOfManyRuns: of what is repeated behind more runs than are known the
+// first copies count.
+func TestTakeoverOfManyRuns(t *testing.T) {
+	const records = maxTakenRuns + 3000
+	m := &mirrorModel{r: rand.New(rand.NewPCG(4, 4))}
+	for range records {
+		m.source = append(m.source, modelOffset{tile: ledger.Copied, hash: m.r.Uint64()})
+	}
+	m.copy(0, 1, false)
+	for at := range int64(records - 1) { // none goes over all that the one before did
+		m.copy(at, at+2, false)
+	}
+	entries, got, err := m.attach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.agrees(entries, got.start); err != nil {
+		t.Error(err)
+	}
+	want := m.lastCopies(0, records)
+	for offset := int64(maxTakenRuns); offset < records; offset++ {
+		want[offset] = 2 * offset // the last copies are at 2*offset + 1
+	}
+	for offset, at := range placesOf(entries) {
+		if at != want[offset] {
+			t.Fatalf("source offset %d is said to be at %d, want %d", offset, at, want[offset])
+		}
+	}
+}
+
+// TestTakeoverBehindManyAborted: more aborted records in a row than an alignment
+// holds hide that two runs are next to each other, and nothing else.
+func TestTakeoverBehindManyAborted(t *testing.T) {
+	m := &mirrorModel{r: rand.New(rand.NewPCG(5, 5))}
+	for i := range attachWindow + 3000 {
+		tile := ledger.Aborted
+		if i < 10 || i > attachWindow+2000 {
+			tile = ledger.Copied
+		}
+		m.source = append(m.source, modelOffset{tile: tile, hash: m.r.Uint64()})
+	}
+	m.copy(0, attachWindow+2500, false)
+	m.copy(attachWindow+2400, int64(len(m.source)), false)
+	entries, got, err := m.attach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.agrees(entries, got.start), m.agreesLast(entries, got.start)); err != nil || got.counts.duplicates != 100 {
+		t.Errorf("%v, %d duplicates", err, got.counts.duplicates)
 	}
 }
