@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,9 @@ func TestKafkaTakeover(t *testing.T) {
 			t.Errorf("partition %d: %d foreign records, attach had %d", p.Partition, p.Foreign, foreign[p.Partition])
 		}
 		k.outside(p.Partition, p.Copied, p.Duplicates, p.Foreign)
+		if later := k.lastCopies(p.Partition); later == 0 && p.Duplicates > 0 {
+			t.Errorf("partition %d: no record has a later copy, of %d duplicates", p.Partition, p.Duplicates)
+		}
 	}
 	if doubles == 0 {
 		t.Error("MirrorMaker has copied nothing twice: the test tests too little")
@@ -250,4 +254,65 @@ func (k *realTakeover) outside(partition int32, copied, duplicates, foreign int6
 	if len(source) > 0 {
 		k.t.Errorf("partition %d: source offset %d is not on the target in its place", partition, source[0].Offset)
 	}
+}
+
+// lastCopies holds the translation of every source offset up to the last record to an
+// outside reader: it lands in the last copy of the first record from there on, the last
+// in front of that of the next record. It returns how many records, of those with a time, have an earlier one.
+func (k *realTakeover) lastCopies(partition int32) (later int) {
+	k.t.Helper()
+	source := k.read(k.a.ReadCommitted, "orders", partition)
+	target := k.read(k.b.ReadUncommitted, "a.orders", partition)
+	want, first := make([]int64, len(source)), map[string]int64{}
+	for _, r := range slices.Backward(target) {
+		first[identity(r)] = r.Offset
+	}
+	n := len(target)
+	for i, r := range slices.Backward(source) {
+		for n--; n >= 0 && !copyOf(target[n], r); n-- {
+		}
+		if n < 0 {
+			k.t.Fatalf("partition %d: source offset %d has no copy in its order", partition, r.Offset)
+		}
+		want[i] = target[n].Offset
+		if at, ok := first[identity(r)]; ok && at < want[i] {
+			later++
+		}
+	}
+	var asked strings.Builder
+	for offset := range source[len(source)-1].Offset + 1 {
+		fmt.Fprintf(&asked, "g%d,orders,%d,%d\n", offset, partition, offset) // one offset to a group
+	}
+	file := filepath.Join(k.dir, fmt.Sprintf("offsets-%d.csv", partition))
+	if err := os.WriteFile(file, []byte(asked.String()), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	code, stdout, stderr := k.apograph("translate", "--from-file", file, "-o", "json")
+	var answer translateAnswer
+	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != 0 {
+		k.t.Fatalf("translate: exit code %d: %v\n%s", code, err, stderr)
+	}
+	i, wrong := 0, 0
+	for _, row := range answer.Rows {
+		if *row.SourceOffset > source[i].Offset {
+			i++
+		}
+		if *row.TargetOffset != want[i] || row.Status != "exact" {
+			if wrong++; wrong < 10 {
+				k.t.Errorf("partition %d: source offset %d is translated to %d (%s), the last copy is at %d", partition, *row.SourceOffset, *row.TargetOffset, row.Status, want[i])
+			}
+		}
+	}
+	k.t.Logf("partition %d: %d offsets translated, %d of %d records have an earlier copy", partition, len(answer.Rows), later, len(source))
+	return later
+}
+
+// content tells a record without its time, which MirrorMaker gives those that have none.
+func content(r kafkatest.Record) string {
+	r.Timestamp = 0
+	return identity(r)
+}
+
+func copyOf(target, source kafkatest.Record) bool {
+	return content(target) == content(source) && (source.Timestamp == -1 || target.Timestamp == source.Timestamp)
 }
