@@ -282,7 +282,7 @@ func (c *configuration) tellLint(inv *invocation) {
 		switch {
 		case p.Level == mm2.LevelWarning:
 			counts[true]++
-		case slices.Contains([]mm2.ProblemKind{mm2.IgnoredKey, mm2.BetterKey}, p.Kind):
+		case slices.Contains([]mm2.ProblemKind{mm2.IgnoredKey, mm2.BetterKey, mm2.UnusedOfClient}, p.Kind):
 			counts[false]++
 		}
 	}

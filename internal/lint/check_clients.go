@@ -21,19 +21,22 @@ type clientSetting struct {
 // connections reports what each cluster's clients make of their settings: those
 // with which the flows that run read and write.
 func (c *checker) connections() {
-	told := map[string]bool{} // alias and what is done there
+	told := map[string]bool{} // alias and what its client has
 	for _, f := range c.running {
-		c.connection(told, f.Source, "read", f.SourceClient())
-		c.connection(told, f.Target, "write", f.TargetClient())
+		c.connection(told, f.Source, f.SourceClient())
+		c.connection(told, f.Target, f.TargetClient())
 	}
 }
 
-func (c *checker) connection(told map[string]bool, alias, role string, settings map[string]mm2.Setting) {
-	if told[alias+" "+role] {
-		return
+func (c *checker) connection(told map[string]bool, alias string, settings map[string]mm2.Setting) {
+	client := alias
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		client += " " + settings[key].Origin.Key
 	}
-	told[alias+" "+role] = true
-	c.clientOf(alias, placed(settings))
+	if !told[client] {
+		told[client] = true
+		c.clientOf(alias, placed(settings))
+	}
 }
 
 func placed(settings map[string]mm2.Setting) map[string]clientSetting {

@@ -120,6 +120,7 @@ var kindCodes = map[mm2.ProblemKind]string{
 	mm2.FlowBlank: "AP0404", mm2.FlowSelf: "AP0409", mm2.FlowNotEnabled: "AP0402", mm2.FlowEnabledBlank: "AP0103", mm2.EnabledForAll: "AP0413",
 	mm2.IgnoredKey:      "AP0206",
 	mm2.ProviderRefused: "AP0304", mm2.ProviderUnknown: "AP0306", mm2.ProviderFailed: "AP0304",
+	mm2.UnusedOfClient: "AP0610", mm2.SecurityOfClient: "AP0609",
 	mm2.Conflict: "AP0328", mm2.IntervalTrap: "", // AP0321
 }
 

@@ -42,6 +42,16 @@ func clientCodes() []Code {
 			"Nothing, if what is used will do.",
 			"a.consumer.request.timeout.ms = 1",
 			"a.consumer.request.timeout.ms = 30000"},
+		{"AP0609", Error, "a login or TLS of one client alone",
+			"MirrorMaker 2 has a producer, a consumer and an admin client for a cluster, and `a.admin.KEY` is for one of them. apograph has one client for a cluster: the consumer's settings count for the source, the producer's for the target, and where they say nothing, those of the others. Here two of them have different addresses, logins or TLS; one of them would be ignored, which is refused.",
+			"Give all clients of the cluster the same, without producer, consumer or admin in front.",
+			"a.consumer.security.protocol = SSL\na.admin.security.protocol = PLAINTEXT",
+			"a.admin.security.protocol = SSL"},
+		{"AP0610", Notice, "a setting of one client alone that is not used",
+			"As AP0609, of settings that have nothing to do with security: the client of the cluster has another value from elsewhere, or nothing has a use for it.",
+			"Nothing, if the value that counts will do.",
+			"a.consumer.request.timeout.ms = 30000\na.admin.request.timeout.ms = 60000",
+			"a.admin.request.timeout.ms = 60000"},
 	}
 }
 

@@ -226,3 +226,17 @@ func bigFile() string {
 	}
 	return text.String()
 }
+
+// TestKeysOfEveryRole: what the file gives to any client of a cluster is looked at,
+// whichever of MirrorMaker 2's clients it is.
+func TestKeysOfEveryRole(t *testing.T) {
+	for key, code := range map[string]string{
+		"a.admin.foo": "AP0603", "a.producer.foo": "AP0603", "b.consumer.foo": "AP0603", "a->b.admin.foo": "AP0603", "a->b.target.consumer.foo": "AP0603",
+		"a.admin.ssl.truststore.locaton": "AP0603", "a.producer.ssl.truststore.location": "AP0606", "b.consumer.sasl.mechanism": "AP0606",
+		"a.producer.acks": "AP0602", "b.group.id": "AP0204",
+	} {
+		if found := of(check(flowLines+key+" = 1\n"), code); len(found) != 1 || found[0].Line != 5 {
+			t.Errorf("%s: found %v", key, check(flowLines+key+" = 1\n").Findings)
+		}
+	}
+}

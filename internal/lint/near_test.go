@@ -96,6 +96,8 @@ var nearMisses = map[string][]string{
 	"AP0604": {"a.security.protocol = SASL_PLAINTEXT\na.sasl.mechanism = SCRAM-SHA-256", "a.security.protocol = SASL_SSL\na.sasl.mechanism = PLAIN"},
 	"AP0605": {"a.security.protocol = SSL\na.ssl.endpoint.identification.algorithm = https", "a.ssl.endpoint.identification.algorithm ="},
 	"AP0606": {"a.security.protocol = SSL\na.ssl.truststore.location = x", "a.sasl.jaas.config ="},
+	"AP0609": {"a.security.protocol = SSL\na.admin.security.protocol = SSL", "a.admin.sasl.mechanism = PLAIN", "a.sasl.jaas.config = x\na.consumer.sasl.jaas.config = y"},
+	"AP0610": {"a.consumer.client.id = a\na.admin.client.id = a", "b.admin.request.timeout.ms = 60000"},
 	"AP0608": {"a.consumer.request.timeout.ms = 20000", "a.consumer.fetch.min.bytes = 1"},
 	"AP0607": {"a.consumer.client.dns.lookup = use_all_dns_ips", "a.security.protocol = SSL\na.ssl.endpoint.identification.algorithm ="},
 }

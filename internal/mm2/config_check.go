@@ -21,6 +21,7 @@ func (c *Config) checkAll() {
 	for _, f := range c.flows {
 		c.checkFlow(f)
 	}
+	c.checkClients()
 	c.checkValues()
 	if len(c.flows) == 0 {
 		s, _ := c.top("clusters")

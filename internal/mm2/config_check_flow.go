@@ -94,6 +94,7 @@ func (c *Config) checkRestOfFlow(s Setting, pair Pair, rest string) {
 	case strings.HasPrefix(rest, "producer.override."):
 	case strings.HasPrefix(rest, "consumer.override."), strings.HasPrefix(rest, "admin.override."):
 		c.wrongLevel(s, pair.Source+"."+strings.Replace(rest, ".override", "", 1), "the connector makes these clients itself")
+	case clientRole(rest) == "producer" && slices.Contains(c.keys.security, rest[len("producer."):]): // see checkClients
 	case clientRole(rest) == "producer":
 		name := strings.TrimPrefix(rest, "producer.")
 		c.wrongLevel(s, fmt.Sprintf("%v.producer.override.%s or %s.producer.%s", pair, name, pair.Target, name), "it is for the producer of offset syncs, not for that of the data")
@@ -247,7 +248,7 @@ func (c *Config) checkPolicy(f FlowConfig) {
 }
 
 func (c *Config) checkInterceptors(f FlowConfig) {
-	for _, props := range []map[string]Setting{f.SourceProperties(Consumer), f.TargetProperties(Producer)} {
+	for _, props := range []map[string]Setting{f.SourceClient(), f.TargetClient()} {
 		if s := props["interceptor.classes"]; trim(s.Value) != "" {
 			c.reportOnce(Problem{Kind: RefusedKey, Level: LevelError, At: s.ValueAt(0), Key: s.Origin.Key, Message: s.Origin.Key + " cannot be taken over: interceptors are code of one's own, which cannot run here",
 				Suggestion: "take it out"})

@@ -15,13 +15,44 @@ const (
 	Admin    Client = "admin"
 )
 
-// SourceClient returns the properties of the client that reads the source: those
-// of its consumer.
-func (f FlowConfig) SourceClient() map[string]Setting { return f.SourceProperties(Consumer) }
+// SourceClient returns the properties of the one client of the source: those of
+// MirrorMaker 2's consumer and, where these say nothing, of its other clients
+// there.
+func (f FlowConfig) SourceClient() map[string]Setting {
+	return oneClient(f.properties("source.", Consumer), f.properties("source.", Admin), f.syncProducer("source."))
+}
 
-// TargetClient returns the properties of the client that writes to the target:
-// those of its producer.
-func (f FlowConfig) TargetClient() map[string]Setting { return f.TargetProperties(Producer) }
+// TargetClient returns the properties of the one client of the target: those of
+// MirrorMaker 2's producer and, where these say nothing, of its other clients
+// there.
+func (f FlowConfig) TargetClient() map[string]Setting {
+	return oneClient(f.TargetProperties(Producer), f.properties("target.", Admin), f.properties("target.", Consumer), f.syncProducer("target."))
+}
+
+// oneClient returns the properties of a client that stands for several, the first
+// of which counts most.
+func oneClient(clients ...settings) settings {
+	one := settings{}
+	for i, props := range clients {
+		for _, s := range props {
+			// override.KEY is for the worker's producer, and where a topic begins only what
+			// reads it can say.
+			if !strings.HasPrefix(s.Key, "override.") && (i == 0 || s.Key != resetKey) {
+				one.putIfAbsent(s)
+			}
+		}
+	}
+	return one
+}
+
+// syncProducer returns what the file says of the producer of offset syncs on one
+// side. A->B.producer.KEY is for the side where they are.
+func (f FlowConfig) syncProducer(side string) settings {
+	if (side == "target.") == (f.Text("offset-syncs.topic.location") == "target") {
+		return f.properties(side, Producer)
+	}
+	return f.under(side+"producer.", nil)
+}
 
 // SourceProperties returns the properties that a client of the source cluster has
 // in MirrorMaker 2's connectors: of its cluster, bootstrap and security; of the

@@ -48,6 +48,8 @@ const (
 	ProviderUnknown  ProblemKind = "provider_unknown"
 	ProviderFailed   ProblemKind = "provider_failed"
 	IntervalTrap     ProblemKind = "interval"
+	UnusedOfClient   ProblemKind = "unused_of_client"   // of clients that have another value from elsewhere
+	SecurityOfClient ProblemKind = "security_of_client" // the same of a login, of TLS, or of addresses
 )
 
 // A Problem is a finding about one place of a configuration.

@@ -131,8 +131,9 @@ B.admin.ssl.truststore.location=/t
 		}
 	}
 	check("reader", f.SourceClient(), map[string]string{"bootstrap.servers": "a:9092", "security.protocol": "SASL_SSL", "sasl.jaas.config": "secret-of-reader",
-		"max.poll.records": "2", "fetch.min.bytes": "3", "fetch.max.bytes": "4"})
-	check("writer", f.TargetClient(), map[string]string{"bootstrap.servers": "b:9092", "security.protocol": "SSL", "linger.ms": "6", "batch.size": "8"})
+		"max.poll.records": "2", "fetch.min.bytes": "3", "fetch.max.bytes": "4", "linger.ms": "7"})
+	check("writer", f.TargetClient(), map[string]string{"bootstrap.servers": "b:9092", "security.protocol": "SSL", "linger.ms": "6", "batch.size": "8",
+		"fetch.min.bytes": "3", "max.poll.records": "9", "ssl.truststore.location": "/t"})
 	check("admin of the source", f.SourceProperties(mm2.Admin), map[string]string{"bootstrap.servers": "a:9092", "security.protocol": "SASL_SSL", "sasl.jaas.config": "secret-of-a"})
 	check("admin of the target", f.TargetProperties(mm2.Admin), map[string]string{"bootstrap.servers": "b:9092", "security.protocol": "SSL", "ssl.truststore.location": "/t"})
 	check("writer of syncs to the source", f.SyncProducerProperties(false), map[string]string{"bootstrap.servers": "a:9092", "security.protocol": "SASL_SSL", "sasl.jaas.config": "secret-of-a",
@@ -317,7 +318,15 @@ func TestProblems(t *testing.T) {
 		{mm2.RefusedKey, mm2.LevelError, "value.converter=org.apache.kafka.connect.json.JsonConverter", "f:5:17", "", "value.converter=org.apache.kafka.connect.converters.ByteArrayConverter"},
 		{mm2.RefusedKey, mm2.LevelError, "topic.filter.class=my.Filter", "f:5:20", "", "topic.filter.class=org.apache.kafka.connect.mirror.DefaultTopicFilter"},
 		{mm2.RefusedKey, mm2.LevelError, "forwarding.admin.class=my.Admin", "f:5:24", "", "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy"},
-		{mm2.RefusedKey, mm2.LevelError, "A.consumer.interceptor.classes=my.X", "f:5:32", "", "A.producer.interceptor.classes=my.X"},
+		{mm2.RefusedKey, mm2.LevelError, "A.consumer.interceptor.classes=my.X", "f:5:32", "", "A.consumer.interceptor.classes="},
+		{mm2.RefusedKey, mm2.LevelError, "B.consumer.interceptor.classes=my.X", "f:5:32", "", "B.consumer.interceptor.classes="},
+		{mm2.SecurityOfClient, mm2.LevelError, "A.security.protocol=SSL\nA.admin.security.protocol=SASL_SSL", "f:6:1", "ALIAS.security.protocol", "A.security.protocol=SSL\nA.admin.security.protocol=SSL"},
+		{mm2.SecurityOfClient, mm2.LevelError, "B.producer.sasl.mechanism=PLAIN\nB.consumer.sasl.mechanism=SCRAM-SHA-256", "f:6:1", "", "B.producer.sasl.mechanism=PLAIN\nA.consumer.sasl.mechanism=SCRAM-SHA-256"},
+		{mm2.SecurityOfClient, mm2.LevelError, "A.security.protocol=SSL\nA->B.producer.security.protocol=SASL_SSL", "f:6:1", "", "B.security.protocol=SSL\nA->B.producer.security.protocol=SASL_SSL"},
+		{mm2.SecurityOfClient, mm2.LevelError, "A.admin.bootstrap.servers=x:1", "f:5:1", "", "B->A.enabled=true\nA.consumer.sasl.jaas.config=x\nA.producer.sasl.jaas.config=y\nA.sasl.jaas.config=z"},
+		{mm2.UnusedOfClient, mm2.LevelNotice, "A.consumer.request.timeout.ms=1\nA.admin.request.timeout.ms=2", "f:6:1", "", "A.consumer.request.timeout.ms=1\nB.admin.request.timeout.ms=2"},
+		{mm2.UnusedOfClient, mm2.LevelNotice, "B.consumer.auto.offset.reset=latest", "f:5:1", "", "A.consumer.auto.offset.reset=latest"},
+		{mm2.UnusedOfClient, mm2.LevelNotice, "A->B.source.cluster.foo=1", "f:5:1", "", "A->B.source.consumer.foo=1"},
 		{mm2.IgnoredKey, mm2.LevelNotice, "tasks.max=4", "f:5:1", "", "topics=x"},
 		{mm2.IgnoredKey, mm2.LevelNotice, "B.offset.storage.topic=4", "f:5:1", "", "topics=x"},
 		{mm2.IgnoredKey, mm2.LevelNotice, "transforms.t.type=T", "f:5:1", "", "topics=x"},
