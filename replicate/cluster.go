@@ -201,6 +201,9 @@ func (t topicState) gone() bool {
 	return t.err == kerr.UnknownTopicOrPartition || t.err == kerr.UnknownTopicID
 }
 
+// hidden reports whether the user may not know whether there is such a topic.
+func (t topicState) hidden() bool { return t.err == kerr.TopicAuthorizationFailed }
+
 // topic returns what the last refresh said about a topic.
 func (c *cluster) topic(name string) (topicState, bool) {
 	c.mu.Lock()

@@ -309,23 +309,30 @@ func (f *Flow) logSizes(topics []*topic) map[topicPartition]int64 {
 
 // permissions says which rights the run would lack (KIP-430).
 func (f *Flow) permissions(described map[string]*TopicPlan, topics []*topic) {
-	var sources, targets []string
+	var sources, targets, made []string
 	for _, t := range topics {
 		sources = append(sources, t.name)
 		if !described[t.name].Create {
 			targets = append(targets, t.target)
 		}
+		if described[t.name].Create || t.destination.hidden() {
+			made = append(made, t.target)
+		}
 	}
 	read := f.source.operations(f.ctx, sources)
 	written := f.target.operations(f.ctx, targets)
-	create := f.target.mayCreate(f.ctx)
+	refused := f.target.refusesToMake(f.ctx, made)
 	for _, t := range topics {
 		p := described[t.name]
 		p.lacks("source topic "+t.name, read[t.name], kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs)
 		if !p.Create {
 			p.lacks("target topic "+t.target, written[t.target], kmsg.ACLOperationWrite, kmsg.ACLOperationRead, kmsg.ACLOperationDescribe)
-		} else if !create {
-			p.MissingPermissions = append(p.MissingPermissions, "target cluster: CREATE, for topic "+t.target)
+		}
+		if t.destination.hidden() {
+			p.Warnings = append(p.Warnings, "the target topic cannot be seen without DESCRIBE: whether it is there, and what it is like, is not known; if it is not, CREATE is needed, too")
+		}
+		if refused[t.target] {
+			p.MissingPermissions = append(p.MissingPermissions, "target topic "+t.target+": CREATE")
 		}
 	}
 }
@@ -372,14 +379,32 @@ func (c *cluster) operations(ctx context.Context, names []string) map[string][]k
 	return rights
 }
 
-// mayCreate reports whether this client may make topics, as far as the cluster
-// says.
-func (c *cluster) mayCreate(ctx context.Context) bool {
+// refusesToMake returns the topics that this client may not make: with CREATE on the
+// cluster it may make all, else those that the brokers say when they are asked to
+// make them without doing it. An answer other than that it is not allowed is about
+// something else, as that they are there.
+func (c *cluster) refusesToMake(ctx context.Context, names []string) map[string]bool {
+	refused := map[string]bool{}
+	if len(names) == 0 || c.mayMakeAll(ctx) {
+		return refused
+	}
+	responses, err := c.admin.ValidateCreateTopics(ctx, 1, 1, nil, names...)
+	if err != nil {
+		return refused
+	}
+	for name, r := range responses {
+		refused[name] = errors.Is(r.Err, kerr.TopicAuthorizationFailed)
+	}
+	return refused
+}
+
+// mayMakeAll reports whether the cluster says that this client may make any topic.
+func (c *cluster) mayMakeAll(ctx context.Context) bool {
 	request := kmsg.NewPtrDescribeClusterRequest()
 	request.IncludeClusterAuthorizedOperations = true
 	response, err := request.RequestWith(ctx, c.client)
 	if err != nil || response.ClusterAuthorizedOperations == math.MinInt32 || response.ErrorCode != 0 {
-		return true
+		return false
 	}
 	rights := kadm.DecodeACLOperations(response.ClusterAuthorizedOperations)
 	return slices.Contains(rights, kmsg.ACLOperationCreate) || slices.Contains(rights, kmsg.ACLOperationAll)

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -95,8 +98,39 @@ func TestPlanWithoutAnyRight(t *testing.T) {
 	pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.Metadata, Topic: "t", Count: -1, Err: kerr.TopicAuthorizationFailed})
 	plan, err := replicate.MakePlan(t.Context(), configFor(t, pair, "t"), nil)
 	want := []string{"target topic t: WRITE", "target topic t: READ", "target topic t: DESCRIBE"}
-	if p := planTopic(t, plan, "t"); err != nil || !slices.Equal(p.MissingPermissions, want) {
+	if p := planTopic(t, plan, "t"); err != nil || !slices.Equal(p.MissingPermissions, want) || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "cannot be seen") {
 		t.Errorf("%v, %+v", err, p)
+	}
+}
+
+// TestPlanAsksForCreate: the right to make topics may be one on their names alone.
+func TestPlanAsksForCreate(t *testing.T) {
+	allow := func(topic string, operation kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: operation, Allow: true}
+	}
+	pair := kafkatest.NewPair(t, kafkatest.Options{DataDir: t.TempDir(), TargetKfake: []kfake.Opt{kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", "p"),
+		kfake.User("PLAIN", "u", "p", allow("may", kmsg.ACLOperationAll), allow("seen", kmsg.ACLOperationDescribe), allow("made", kmsg.ACLOperationCreate))}})
+	for _, topic := range []string{"may", "seen", "made", "hid"} {
+		mustTopic(t, pair.Source, topic, nil)
+	}
+	config := configFor(t, pair, ".*")
+	config.Target.Options = append(config.Target.Options, kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()))
+	plan, err := replicate.MakePlan(t.Context(), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string][]string{
+		"may":  nil,
+		"seen": {"target topic seen: CREATE"},
+		"made": {"target topic made: WRITE", "target topic made: READ", "target topic made: DESCRIBE"},
+		"hid":  {"target topic hid: WRITE", "target topic hid: READ", "target topic hid: DESCRIBE", "target topic hid: CREATE"},
+	} {
+		if p := planTopic(t, plan, topic); !slices.Equal(p.MissingPermissions, want) || p.Create != (topic == "may" || topic == "seen") || len(p.Warnings) != map[bool]int{true: 1}[!p.Create] {
+			t.Errorf("%s: %+v", topic, p)
+		}
+	}
+	if b, err := pair.Target.ReadBounds(t.Context(), "may", 0); err == nil {
+		t.Errorf("a dry run made a topic: %+v", b)
 	}
 }
 
