@@ -24,6 +24,8 @@ type ClusterFacts struct {
 	Brokers int
 	Topics  []TopicFacts // those that its user may see, and those that were asked for by name
 	Rights  Rights       // on the cluster
+
+	Unmakable []string // of the topics that would have to be made: those that its user may not make
 }
 
 // TopicFacts are what a cluster says of a topic.
@@ -59,6 +61,11 @@ var operationNames = map[operation]string{
 	describeConfigs: "DESCRIBE_CONFIGS", alterConfigs: "ALTER_CONFIGS",
 }
 
+// MayMakeAll reports whether the cluster says that its user may make any topic.
+func (k *ClusterFacts) MayMakeAll() bool {
+	return k.Rights != RightsUnknown && !k.Rights.lack(create)
+}
+
 // lack reports whether an operation is not among them.
 func (r Rights) lack(o operation) bool { return r != RightsUnknown && r&(1<<o) == 0 }
 
@@ -88,6 +95,7 @@ func (r *Report) CheckClusters(facts Facts) {
 		}
 		c.scope(f, source)
 		c.sourceRights(f, source)
+		c.internalRights(f, facts.Clusters)
 		if target != nil && target.Err == nil {
 			c.factor(f, target)
 			c.targetRights(f, source, target)

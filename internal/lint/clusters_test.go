@@ -52,7 +52,18 @@ func TestWhatTheClustersSay(t *testing.T) {
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "a", kmsg.ACLOperationRead) }, line: 2, says: []string{"READ", "orders, pay"}, near: "topics = other\n"},
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", kmsg.ACLOperationWrite) }, line: 3, says: []string{"WRITE", "a.orders"}, near: "topics = pay\n"},
 		{code: "AP0702", lines: pay, change: func(f lint.Facts) { without(f, "b", kmsg.ACLOperationAlterConfigs) }, line: 3, says: []string{"ALTER_CONFIGS"}, near: pay + "sync.topic.configs.enabled = false\n"},
-		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << kmsg.ACLOperationCreate }, line: 3, says: []string{"CREATE"}, near: "topics = orders\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Unmakable = []string{"a.pay"} }, line: 3, says: []string{"CREATE on 1 topic: a.pay"}, near: "topics = orders\n"},
+		{code: "AP0702", lines: pay, change: func(f lint.Facts) {
+			f.Clusters["b"].Topics = append(f.Clusters["b"].Topics, lint.TopicFacts{Name: "a.pay", Rights: lint.RightsUnknown, Hidden: true})
+		}, line: 3, says: []string{"DESCRIBE on 1 topic: a.pay"}, near: "topics = orders\n"},
+		{code: "AP0714", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Unmakable = []string{"mm2-offset-syncs.b.internal"} }, line: 2,
+			says: []string{"CREATE on mm2-offset-syncs.b.internal", "emit.offset-syncs.enabled"}, near: "topics = pay\noffset-syncs.topic.location = target\n"},
+		{code: "AP0714", lines: pay, change: func(f lint.Facts) {
+			f.Clusters["b"].Topics = append(f.Clusters["b"].Topics, lint.TopicFacts{Name: "a.checkpoints.internal", Rights: 1 << kmsg.ACLOperationDescribe})
+		}, line: 3, says: []string{"WRITE and READ on a.checkpoints.internal"}, near: pay + "emit.checkpoints.enabled = false\n"},
+		{code: "AP0714", lines: pay, change: func(f lint.Facts) {
+			f.Clusters["b"].Topics = append(f.Clusters["b"].Topics, lint.TopicFacts{Name: "heartbeats", Rights: lint.RightsUnknown, Hidden: true})
+		}, line: 3, says: []string{"DESCRIBE on heartbeats"}, near: pay + "emit.heartbeats.enabled = false\n"},
 		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["b"].Rights &^= 1 << kmsg.ACLOperationAlter }, line: 3, says: []string{"ALTER", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
 		{code: "AP0713", lines: pay, change: func(f lint.Facts) { f.Clusters["a"].Rights &^= 1 << kmsg.ACLOperationDescribe }, line: 2, says: []string{"DESCRIBE", "ACL"}, near: "topics = orders, pay\nsync.topic.acls.enabled = false\n"},
 		{code: "AP0702", lines: "topics = orders, hid", change: func(f lint.Facts) {

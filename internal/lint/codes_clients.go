@@ -109,5 +109,9 @@ func clusterCodes() []Code {
 			"sync.topic.acls.enabled is true unless the file says otherwise. It takes DESCRIBE on the source cluster and ALTER on the target cluster, which the user lacks. Topics are copied all the same.",
 			"Grant the right that is named, or set sync.topic.acls.enabled = false.",
 			"", ""},
+		{"AP0714", Warning, "a missing permission on an internal topic",
+			"What MirrorMaker 2's clients read of a copy, its offset syncs, checkpoints and heartbeats, stands in topics of their own, those of offset syncs on the source unless offset-syncs.topic.location says target. The user of the cluster lacks a right that it takes to write, or to make, the one that is named. Topics are copied all the same.",
+			"Grant the right that is named, or switch off what writes it: the message names the key.",
+			"", ""},
 	}
 }

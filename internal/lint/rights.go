@@ -37,10 +37,20 @@ func (r *Report) Scope(flow Flow, topics []string) []string {
 func (r *Report) Named(alias string) []string {
 	var names []string
 	for _, f := range r.checker.running {
-		for _, text := range f.List("topics") {
-			if name, whole := leading(text); whole && f.Source == alias && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+		if f.Source == alias {
+			names = append(names, r.checker.inFull(f)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inFull returns the topics that a flow names in full.
+func (c *checker) inFull(f mm2.FlowConfig) []string {
+	var names []string
+	for _, text := range f.List("topics") {
+		if name, whole := leading(text); whole {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -55,6 +65,8 @@ func (c *checker) sourceRights(f mm2.FlowConfig, source *ClusterFacts) {
 			continue
 		}
 		switch {
+		case t.Hidden && !slices.Contains(c.inFull(f), t.Name): // it was asked for by another flow
+			continue
 		case t.Hidden:
 			missing[describe] = append(missing[describe], t.Name)
 			continue
@@ -82,24 +94,29 @@ func (c *checker) targetRights(f mm2.FlowConfig, source, target *ClusterFacts) {
 	if isOn(f, "sync.topic.configs.enabled") {
 		needed = append(needed, alterConfigs)
 	}
-	missing := map[operation][]string{}
-	creates := false
+	missing, unmakable := map[operation][]string{}, map[string]bool{}
+	for _, name := range target.Unmakable {
+		unmakable[name] = true
+	}
 	for _, name := range source.visible() {
-		if _, ok := rules.Match(name); !ok {
+		remote, ok := copiedBy(rules, name)
+		if !ok {
 			continue
 		}
-		t, ok := there[rules.Remote(name)]
-		creates = creates || !ok
-		for _, o := range needed {
-			if ok && t.Rights.lack(o) {
-				missing[o] = append(missing[o], t.Name)
+		if t := there[remote]; t.Hidden {
+			missing[describe] = append(missing[describe], remote)
+		} else {
+			for _, o := range needed {
+				if t.Name != "" && t.Rights.lack(o) {
+					missing[o] = append(missing[o], remote)
+				}
 			}
+		}
+		if unmakable[remote] {
+			missing[create] = append(missing[create], remote)
 		}
 	}
 	c.missing(f.Target, missing)
-	if creates && target.Rights.lack(create) {
-		c.missingOnCluster("AP0702", f.Target, create, "to make topics; ACLs on their names do as well, which cannot be asked")
-	}
 	if isOn(f, "sync.topic.acls.enabled") && target.Rights.lack(alter) {
 		c.missingOnCluster("AP0713", f.Target, alter, "to make the ACLs that are synced (sync.topic.acls.enabled)")
 	}
@@ -113,8 +130,11 @@ func (c *checker) missing(alias string, topics map[operation][]string) {
 	at, key := c.addresses(alias)
 	for _, o := range slices.Sorted(maps.Keys(topics)) {
 		message := fmt.Sprintf("the user of %s lacks %s on %s: %s", alias, operationNames[o], counted(len(topics[o]), "topic"), listed(topics[o]))
-		if o == describe {
+		switch o {
+		case describe:
 			message += "; whether they are there cannot be told"
+		case create:
+			message += "; CREATE on the cluster does as well"
 		}
 		c.single("AP0702", at, key, message, grant)
 	}

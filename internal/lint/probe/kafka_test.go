@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"apograph/internal/kafkatest"
 )
 
@@ -55,5 +57,23 @@ func TestKafkaRights(t *testing.T) {
 
 	r = ask(t, file("ua", "ub"))
 	mustFind(t, r, "AP0713", "the user of b lacks ALTER")
-	mustFind(t, r, "AP0702", "the user of b lacks CREATE on the cluster")
+	mustFind(t, r, "AP0702", "the user of b lacks CREATE on 1 topic: a.orders")
+	mustFind(t, r, "AP0714", "the user of b lacks DESCRIBE and CREATE on a.checkpoints.internal")
+
+	client, err := k.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	// No right on the cluster, but on the names of topics.
+	acl := kadm.NewACLs().Allow(security.Principal(kafkatest.LoginPlain, "ub")).AllowHosts("*").Topics("a.").Operations(kadm.OpAll).ResourcePatternType(kadm.ACLPatternPrefixed)
+	if _, err := kadm.NewClient(client).CreateACLs(ctx, acl); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.CreateTopic(ctx, "pay", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	r = ask(t, strings.Replace(file("ua", "ub"), "topics = orders", "topics = orders, pay", 1))
+	mustNotFind(t, r, "AP0701", "AP0702", "AP0703")
+	mustFind(t, r, "AP0714", "the user of b lacks DESCRIBE and CREATE on heartbeats")
 }

@@ -37,6 +37,7 @@ func Ask(ctx context.Context, r *lint.Report) (lint.Facts, error) {
 		})
 	}
 	asks.Wait()
+	askAbsent(ctx, r, facts)
 	for _, flow := range r.Flows {
 		if source := facts.Clusters[flow.Source]; source != nil && source.Err == nil {
 			facts.Schemas[flow.Source+"->"+flow.Target] = askSchemas(ctx, r, flow, source)

@@ -94,6 +94,39 @@ func TestRightsAndTopics(t *testing.T) {
 	mustNotFind(t, r, "AP0701", "AP0706", "AP0712", "AP0708")
 }
 
+// TestRightsToMake asks as users who may make some topics, by their names alone, and
+// not see them all.
+func TestRightsToMake(t *testing.T) {
+	allow := func(topic string, operation kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: operation, Allow: true}
+	}
+	rights := func(acls ...kfake.ACL) []kfake.Opt {
+		return []kfake.Opt{kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", canary), kfake.User("PLAIN", "u", canary, acls...)}
+	}
+	pair := kafkatest.NewPair(t, kafkatest.Options{
+		SourceKfake: rights(allow("may", kmsg.ACLOperationAll), allow("not", kmsg.ACLOperationAll), allow("hid", kmsg.ACLOperationAll)),
+		TargetKfake: rights(allow("a.may", kmsg.ACLOperationAll), allow("a.not", kmsg.ACLOperationDescribe), allow("a.checkpoints.internal", kmsg.ACLOperationAll)),
+	})
+	for _, topic := range []string{"may", "not", "hid"} {
+		if err := pair.Source.CreateTopic(t.Context(), topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := ask(t, "clusters = a, b\na.bootstrap.servers = "+pair.Source.Server()+"\nb.bootstrap.servers = "+pair.Target.Server()+"\na->b.enabled = true\n"+login("a")+login("b"))
+	mustFind(t, r, "AP0702", "the user of b lacks CREATE on 2 topics: a.hid, a.not")
+	mustFind(t, r, "AP0702", "the user of b lacks DESCRIBE on 1 topic: a.hid")
+	mustFind(t, r, "AP0714", "the user of a lacks DESCRIBE and CREATE on mm2-offset-syncs.b.internal")
+	mustFind(t, r, "AP0714", "the user of b lacks DESCRIBE and CREATE on heartbeats")
+	for _, f := range r.Findings {
+		if strings.Contains(f.Message, "a.may") || strings.Contains(f.Message, "checkpoints") {
+			t.Errorf("found %+v", f)
+		}
+	}
+	if b, err := pair.Target.ReadBounds(t.Context(), "a.may", 0); err == nil {
+		t.Errorf("lint made a topic: %+v", b)
+	}
+}
+
 // TestUnreachable: what cannot be reached is told, with where; what can be is
 // asked all the same.
 func TestUnreachable(t *testing.T) {
