@@ -17,7 +17,8 @@ import (
 //
 // The routes of all topics that have a book come first, then all others together.
 // What clashes stops alone where the flows have begun already; as long as none has
-// a book, nothing of any is to be begun. All share the Routes of the first, or get
+// a book, nothing of any is to be begun, and neither is what [Routes.Foresee] was told
+// of. All share the Routes of the first, or get
 // new ones; what these knew is forgotten, so that none may be at work yet. What the
 // flows hold and want then stays there for Start and [MakePlan].
 //
@@ -59,6 +60,9 @@ func CheckFlows(ctx context.Context, configs []Config, books []*ledger.Ledger) [
 	}
 	for i, f := range flows {
 		if f != nil {
+			if err := routes.foresight(f.name()); err != nil && (!refusal(errs[i]) || errors.Is(errs[i], ErrNoTopics)) {
+				errs[i] = err
+			}
 			errs[i] = f.naming(errs[i])
 		}
 	}

@@ -24,6 +24,31 @@ type Routes struct {
 	wanted  map[place][]route // by where they end; none of them is held
 	aliases map[string]string // of clusters, by id: the first that was told
 	begun   bool              // a flow has a book, or is at work
+
+	foreseen map[string]string // see Foresee, by flow
+}
+
+// Foresee tells why a flow, as source->target, must not begin beside the others
+// whatever topics there are: [CheckFlows] refuses it as long as no flow has a book.
+func (r *Routes) Foresee(flow, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.foreseen == nil {
+		r.foreseen = map[string]string{}
+	}
+	r.foreseen[flow] = why
+}
+
+// foresight returns what [Routes.Foresee] was told of a flow, if that still counts.
+func (r *Routes) foresight(flow string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why := r.foreseen[flow]; why != "" && !r.begun {
+		err := usageErrorf("%s", why)
+		err.hint = "give each flow topics of its own, or the copies other names by a policy; or begin each flow by itself, and each topic keeps the way that it went first"
+		return err
+	}
+	return nil
 }
 
 // A place is one topic of a cluster, by the cluster's id.

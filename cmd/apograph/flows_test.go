@@ -57,6 +57,8 @@ func TestWrongUseOfOneFlowKeepsAllFromBeginning(t *testing.T) {
 		{"a group that has committed nothing", "b->a.apograph.start=group:nobody", func(c *configCase) { c.topic(c.b, "orders", 1) }, "nobody"},
 		{"names that go round", "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy", func(c *configCase) { c.topic(c.b, "orders", 1) },
 			"flow b->a: flow b->a would copy topic orders back to topic orders of cluster a, whose copy it would be, made by flow a->b; neither has a book"},
+		{"names that would go round", "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy", nil,
+			"flow a->b: a->b and b->a keep names: each would copy what the one before it wrote, such as orders"},
 		{"an address without a port", "b.bootstrap.servers=127.0.0.1", nil, "bootstrap.servers"},
 		{"a transform", "b->a.transforms=x", nil, "transforms"},
 		{"a converter", "value.converter=org.apache.kafka.connect.json.JsonConverter", nil, "value.converter"},
@@ -78,7 +80,7 @@ func TestWrongUseOfOneFlowKeepsAllFromBeginning(t *testing.T) {
 				t.Errorf("standard error lacks %q, or standard output is not empty:\n%s%s", tt.says, stdout, stderr)
 			}
 			ledgers, _ := filepath.Glob(filepath.Join(c.dir, "*.ledger*"))
-			if topics := c.topics(c.b); len(ledgers) > 0 || topics["a.orders"] {
+			if topics := c.topics(c.b); len(ledgers) > 0 || topics["a.orders"] || topics["orders"] && tt.prepare == nil {
 				t.Errorf("ledgers %v, topics %v", ledgers, topics)
 			}
 		})
@@ -291,8 +293,12 @@ func TestFlowsBothWaysGoOn(t *testing.T) {
 func TestPlanOfFlowsThatMustNotBegin(t *testing.T) {
 	c := newConfigCase(t, identityBothWays("a, b")...)
 	c.topic(c.a, "orders", 1)
-	c.topic(c.b, "orders", 1)
 	var plans plansAnswer
+	c.answer(&plans, 5, "replicate", "--dry-run")
+	if got := plans.Flows[0].Refusals; len(got) != 1 || !strings.Contains(got[0], "a->b and b->a keep names") {
+		t.Errorf("refusals %q", got)
+	}
+	c.topic(c.b, "orders", 1)
 	c.answer(&plans, 5, "replicate", "--dry-run")
 	for i, f := range plans.Flows {
 		want := []string{
@@ -354,7 +360,9 @@ func TestFlowThatIsNotEnabledForLackOfTheWord(t *testing.T) {
 // TestPlanBesideRunningFlows knows their books, though they hold their ledgers.
 func TestPlanBesideRunningFlows(t *testing.T) {
 	c := newConfigCase(t, identityBothWays("b, a")...)
-	c.topic(c.a, "orders", 5)
+	c.topic(c.a, "orders", 2)
+	c.run(0, "replicate", "--once", "--flow", "a->b")
+	c.more(c.a, "orders", 3)
 	p := mustStart(t, "apograph", "replicate", "--config", c.file)
 	eventually(t, "orders is copied", func() bool { return c.topics(c.b)["orders"] && c.records(c.b, "orders") == 5 })
 	var plans plansAnswer

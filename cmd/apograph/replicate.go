@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"apograph/internal/lint"
 	"apograph/internal/mm2"
 	"apograph/internal/pace"
 	"apograph/ledger"
@@ -152,6 +153,9 @@ func replicateConfigs(inv *invocation) ([]replicate.Config, error) {
 	}
 	if c != nil {
 		c.tellLint(inv)
+		for pair, why := range lint.Rings(c.file, c.flows) {
+			routes.Foresee(pair.String(), why)
+		}
 	}
 	return configs, checkStores(configs)
 }

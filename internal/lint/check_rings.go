@@ -13,11 +13,28 @@ import (
 // the names of topics, and told only with a topic for which it holds.
 func (c *checker) rings() {
 	for i := 0; i < len(c.running) && c.looks > 0; i++ {
-		c.ring(i)
+		if found := c.ring(i); found != nil {
+			c.ringFound(found)
+		}
 		for _, g := range c.running[:i] {
 			c.fanIn(g, c.running[i])
 		}
 	}
+}
+
+// Rings returns of flows which of them lead records back to where they began, whatever
+// topics there are: why, by the first flow of each ring.
+func Rings(config *mm2.Config, flows []mm2.FlowConfig) map[mm2.Pair]string {
+	c := newChecker(config.File(), nil)
+	c.config, c.aliases, c.running = config, config.Clusters(), flows
+	c.hidden = newHidden(config.Entries(), nil)
+	why := map[mm2.Pair]string{}
+	for i := 0; i < len(flows) && c.looks > 0; i++ {
+		if found := c.ring(i); found != nil && found.back {
+			why[flows[i].Pair()] = c.hidden.from(found.text())
+		}
+	}
+	return why
 }
 
 // A way is some flows, each from where the one before it ends.
@@ -32,9 +49,9 @@ type way struct {
 // maxWays bounds the search for rings.
 const maxWays = 100
 
-// ring reports a ring that begins with the i-th flow, and has none in front of it:
-// each is found once.
-func (c *checker) ring(i int) {
+// ring returns a ring that begins with the i-th flow, and has none in front of it:
+// each is found once. nil if there is none.
+func (c *checker) ring(i int) *loop {
 	f := c.running[i]
 	var ways []way
 	for _, b := range c.branches(f) {
@@ -46,8 +63,7 @@ func (c *checker) ring(i int) {
 		if w.flows[len(w.flows)-1].Target == f.Source {
 			found := c.closed(w)
 			if found != nil && found.back {
-				c.ringFound("AP0502", found)
-				return
+				return found
 			}
 			if growing == nil {
 				growing = found
@@ -58,9 +74,7 @@ func (c *checker) ring(i int) {
 			ways = append(ways, c.onwards(w, g)...)
 		}
 	}
-	if growing != nil {
-		c.ringFound("AP0512", growing)
-	}
+	return growing
 }
 
 // onwards returns the ways that go on with a flow.
@@ -147,7 +161,8 @@ func (c *checker) walk(flows []mm2.FlowConfig, topic string) (back, on bool) {
 // A place is a topic of a cluster.
 type place struct{ cluster, topic string }
 
-func (c *checker) ringFound(code string, l *loop) {
+// text says what becomes of the topic.
+func (l *loop) text() string {
 	var names []string
 	for _, g := range l.flows {
 		names = append(names, g.String())
@@ -155,13 +170,17 @@ func (c *checker) ringFound(code string, l *loop) {
 	text := strings.Join(names, " and ")
 	switch f := l.flows[0]; {
 	case l.exact:
-		text += " keep names: each would copy what the one before it wrote" + such(l.topic)
+		return text + " keep names: each would copy what the one before it wrote" + such(l.topic)
 	case l.back:
-		text += fmt.Sprintf(" lead back: %s of %s would be copied back to where it came from", l.topic, f.Source)
+		return text + fmt.Sprintf(" lead back: %s of %s would be copied back to where it came from", l.topic, f.Source)
 	default:
-		text += fmt.Sprintf(" lead back: copies of %s of %s would be copied again and again, under ever new names", l.topic, f.Source)
+		return text + fmt.Sprintf(" lead back: copies of %s of %s would be copied again and again, under ever new names", l.topic, f.Source)
 	}
-	c.once(code, policyOf(l.flows[0]), l.flows[0], text, "use DefaultReplicationPolicy, or give each flow topics of its own")
+}
+
+func (c *checker) ringFound(l *loop) {
+	code := map[bool]string{true: "AP0502", false: "AP0512"}[l.back]
+	c.once(code, policyOf(l.flows[0]), l.flows[0], l.text(), "use DefaultReplicationPolicy, or give each flow topics of its own")
 }
 
 // such names an example, unless it is one that nobody would choose: where all

@@ -94,7 +94,7 @@ func topicCodes() []Code {
 			"b->a.enabled = true\nsync.group.offsets.enabled = true",
 			"b->a.enabled = true\na->b.sync.group.offsets.enabled = true"},
 		{"AP0502", Error, "flows in a ring without prefixes",
-			"With IdentityReplicationPolicy a copied topic looks like any other, so that each flow copies what the one before it wrote: every record goes round for ever. With apograph.policy = map the same happens where the rules of the flows lead back to the name that a topic began with. It is an error where there can be such a topic. apograph begins nothing then; where a topic has a book already it goes the way that the book says, and stops the other way.",
+			"With IdentityReplicationPolicy a copied topic looks like any other, so that each flow copies what the one before it wrote: every record goes round for ever. With apograph.policy = map the same happens where the rules of the flows lead back to the name that a topic began with. It is an error where there can be such a topic. apograph begins none of the flows then (exit 2) as long as none of them has a book; where a topic has one it goes the way that the book says, and stops the other way.",
 			"Use the default policy, or give each flow topics of its own, or keep one direction.",
 			"b->a.enabled = true\nreplication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
 			"b->a.enabled = true\nreplication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\na->b.topics = orders\nb->a.topics = payments"},
