@@ -31,11 +31,15 @@ func decryptKey(der []byte, password string) ([]byte, error) {
 	if rest, err := asn1.Unmarshal(der, &info); err != nil || len(rest) > 0 {
 		return nil, errors.New("the encrypted private key is not PKCS#8")
 	}
-	mode, err := keyCipher(info.Algorithm, password)
+	return decrypt(info.Algorithm, info.Data, password)
+}
+
+// decrypt opens data, in place.
+func decrypt(algorithm pkix.AlgorithmIdentifier, data []byte, password string) ([]byte, error) {
+	mode, err := keyCipher(algorithm, password)
 	if err != nil {
 		return nil, err
 	}
-	data := info.Data
 	if len(data) == 0 || len(data)%mode.BlockSize() != 0 {
 		return nil, errors.New("the encrypted private key is cut short")
 	}

@@ -158,7 +158,8 @@ func pemPair(key, certificates string, password secret) ([]tls.Certificate, erro
 }
 
 // pkcs12Trusted returns the certificates that Java would trust: those with its
-// attribute, and of a store with a key in it all that are there.
+// attribute, and the one that belongs to a key, without the rest of its chain
+// (sun.security.validator.TrustStoreUtil).
 func pkcs12Trusted(data []byte, password string) ([]*x509.Certificate, error) {
 	trusted, err := pkcs12.DecodeTrustStore(data, password)
 	if err == nil {
@@ -170,6 +171,9 @@ func pkcs12Trusted(data []byte, password string) ([]*x509.Certificate, error) {
 	_, own, others, mixed := pkcs12.DecodeChain(data, password)
 	if mixed != nil {
 		return nil, fmt.Errorf("%w: Java trusts only certificates that were imported as such: keytool -importcert -keystore FILE -file CA makes a trust store that works", err)
+	}
+	if imported, ok := pkcs12Imported(data, password); ok {
+		others = imported
 	}
 	return append(others, own), nil
 }
