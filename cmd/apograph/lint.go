@@ -23,7 +23,7 @@ func lintCommand() command {
 		summary: "tell what in a configuration file does not do what its author thinks",
 		details: "Reads an mm2.properties or a client.properties; which it is, its keys tell. Each\n" +
 			"finding has its place in the file and a code, which docs/lint.md describes. What\n" +
-			"is secret is not shown.\n\n" +
+			"is secret is not shown. Key and trust stores are read, as a run does.\n\n" +
 			"With --explain it says of one topic whether each flow copies it, under which\n" +
 			"name, and by which pattern of which line, or which rule keeps it out. With\n" +
 			"--connect it also asks the clusters: whether they can be reached, whether their\n" +
@@ -60,6 +60,7 @@ func runLint(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	report := lint.Check(inv.args[0], data, mm2.ConfigOptions{})
+	report.CheckStores()
 	if inv.Bool("connect") {
 		facts, err := probe.Ask(ctx, report)
 		if err != nil {

@@ -80,21 +80,27 @@ func (c Cluster) way() *access {
 	return &access{protocol: plaintext, dialTimeout: defaultDialTimeout}
 }
 
-// Check reads the key and trust stores that the settings name. The error is a
-// [*StoreError]. Client and Open do the same first.
-func (c Cluster) Check() error {
+// Check reads the key and trust stores that the settings name. The error joins one
+// [*StoreError] for each that cannot be used. Client and Open do the same first.
+func (c Cluster) Check() error { return errors.Join(c.StoreErrors()...) }
+
+// StoreErrors returns why stores cannot be used, each a [*StoreError].
+func (c Cluster) StoreErrors() []error {
 	t := c.way().tls
 	if t == nil {
 		return nil
 	}
+	var errs []error
 	if _, err := t.roots(); err != nil {
-		return err
+		errs = append(errs, err)
 	}
 	if t.key == nil {
-		return nil
+		return errs
 	}
-	_, err := t.key.keyPairs()
-	return err
+	if _, err := t.key.keyPairs(); err != nil {
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 // Open returns a client that has had an answer from the cluster, and the

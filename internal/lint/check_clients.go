@@ -18,25 +18,79 @@ type clientSetting struct {
 	whole string // the key as it stands in the file
 }
 
-// connections reports what each cluster's clients make of their settings: those
-// with which the flows that run read and write.
-func (c *checker) connections() {
-	told := map[string]bool{} // alias and what its client has
+// A client is a cluster's one client, with its settings.
+type client struct {
+	alias  string
+	byKey  map[string]clientSetting
+	places string // of the settings
+}
+
+// clients returns the clients with which the flows that run read and write, or the one
+// that the file is about.
+func (c *checker) clients() []client {
+	if c.kind == Client {
+		return []client{{alias: "this file", byKey: c.clientSettings()}}
+	}
+	var all []client
+	add := func(alias string, settings map[string]mm2.Setting) {
+		one := client{alias: alias, byKey: placed(settings), places: alias}
+		for _, key := range slices.Sorted(maps.Keys(settings)) {
+			one.places += " " + settings[key].Origin.Key
+		}
+		if !slices.ContainsFunc(all, func(other client) bool { return other.places == one.places }) {
+			all = append(all, one)
+		}
+	}
 	for _, f := range c.running {
-		c.connection(told, f.Source, f.SourceClient())
-		c.connection(told, f.Target, f.TargetClient())
+		add(f.Source, f.SourceClient())
+		add(f.Target, f.TargetClient())
+	}
+	return all
+}
+
+// connections reports what each cluster's clients make of their settings.
+func (c *checker) connections() {
+	for _, one := range c.clients() {
+		c.clientOf(one)
 	}
 }
 
-func (c *checker) connection(told map[string]bool, alias string, settings map[string]mm2.Setting) {
-	client := alias
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		client += " " + settings[key].Origin.Key
+// CheckStores adds to the findings what keeps the key and trust stores that the file
+// names from being used. It reads them, as a run does.
+func (r *Report) CheckStores() {
+	c := r.checker
+	if c == nil {
+		return
 	}
-	if !told[client] {
-		told[client] = true
-		c.clientOf(alias, placed(settings))
+	c.findings = r.Findings
+	for _, one := range c.clients() {
+		cluster, _, err := connect.FromProperties(one.alias, connectSettings(one.byKey))
+		if err != nil {
+			continue // told
+		}
+		for _, err := range cluster.StoreErrors() {
+			var bad *connect.StoreError
+			if !errors.As(err, &bad) {
+				continue
+			}
+			at, key := c.placeOf(one, bad.Key)
+			message := fmt.Sprintf("%s cannot be used: %v", bad.Key, bad.Err)
+			if bad.Path != "" {
+				message = fmt.Sprintf("%s cannot be used, file %s: %v", bad.Key, bad.Path, bad.Err)
+			}
+			c.single("AP0601", at, key, message, "")
+		}
 	}
+	r.Findings = sorted(c.findings)
+}
+
+// placeOf returns where a property of a client stands, and its whole key.
+func (c *checker) placeOf(one client, key string) (javaprops.Position, string) {
+	s, ok := one.byKey[key]
+	if !ok {
+		return c.place(one.alias + ".bootstrap.servers"), key
+	}
+	return s.Origin.At, s.whole
 }
 
 func placed(settings map[string]mm2.Setting) map[string]clientSetting {
@@ -47,9 +101,6 @@ func placed(settings map[string]mm2.Setting) map[string]clientSetting {
 	return byKey
 }
 
-// client looks at a file that is one client's.
-func (c *checker) client() { c.clientOf("this file", c.clientSettings()) }
-
 func (c *checker) clientSettings() map[string]clientSetting {
 	byKey := map[string]clientSetting{}
 	for _, s := range c.config.Entries() {
@@ -59,16 +110,9 @@ func (c *checker) clientSettings() map[string]clientSetting {
 }
 
 // clientOf reports what a cluster's client makes of its settings.
-func (c *checker) clientOf(alias string, byKey map[string]clientSetting) {
-	settings := connectSettings(byKey)
-	_, notices, err := connect.FromProperties(alias, settings)
-	place := func(key string) (javaprops.Position, string) {
-		s, ok := byKey[key]
-		if !ok {
-			return c.place(alias + ".bootstrap.servers"), key
-		}
-		return s.Origin.At, s.whole
-	}
+func (c *checker) clientOf(one client) {
+	_, notices, err := connect.FromProperties(one.alias, connectSettings(one.byKey))
+	place := func(key string) (javaprops.Position, string) { return c.placeOf(one, key) }
 	var bad *connect.ConfigError
 	if errors.As(err, &bad) {
 		for _, p := range bad.Problems {
@@ -79,11 +123,11 @@ func (c *checker) clientOf(alias string, byKey map[string]clientSetting) {
 			if c.told(key, "AP0222") {
 				continue
 			}
-			c.single("AP0601", at, key, fmt.Sprintf("%s: %s", p.Key, p.Text), p.Suggestion)
+			c.single("AP0601", at, key, p.Key+" "+p.Text, p.Suggestion) // a colon behind a secret key would have the text hidden
 		}
 	}
-	c.clientNotices(alias, notices, place)
-	c.clientTraps(byKey)
+	c.clientNotices(one.alias, notices, place)
+	c.clientTraps(one.byKey)
 }
 
 // connectSettings returns settings as connect takes them, in a fixed order.

@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"apograph/internal/connect"
 	"apograph/internal/javaprops"
 	"apograph/internal/mm2"
 )
@@ -110,7 +112,9 @@ func (r *Report) CheckClusters(facts Facts) {
 
 // cluster reports a cluster of which nothing is known.
 func (c *checker) cluster(alias string, facts *ClusterFacts) {
-	if facts.Err != nil {
+	var store *connect.StoreError
+	told := errors.As(facts.Err, &store) && slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Code == "AP0601" && strings.HasSuffix(f.Key, store.Key) })
+	if facts.Err != nil && !told {
 		at, key := c.addresses(alias)
 		c.add("AP0701", at, key, facts.Err.Error(), "")
 	}

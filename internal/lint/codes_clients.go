@@ -3,7 +3,7 @@ package lint
 func clientCodes() []Code {
 	return []Code{
 		{"AP0601", Error, "a connection that cannot be made this way",
-			"The settings of a cluster's client do not come to a connection: a key that apograph does not support, a login module that it does not know, or parts that do not fit together. The message names the key.",
+			"The settings of a cluster's client do not come to a connection: a key that apograph does not support, a login module that it does not know, parts that do not fit together, or a key or trust store that cannot be read, for want of the file or of the right password. The message names the key.",
 			"Correct the key that is named.",
 			"a.security.protocol = SASL_SSL\na.sasl.mechanism = GSSAPI",
 			""},

@@ -1,6 +1,9 @@
 package lint
 
 import (
+	"maps"
+	"slices"
+
 	"apograph/internal/connect"
 	"apograph/internal/mm2"
 )
@@ -9,6 +12,9 @@ import (
 type Connection struct {
 	Alias    string // of a client.properties: "cluster"
 	Settings []connect.Setting
+	// Unresolved is the first key whose value a config provider does not have; with the
+	// rest nobody should log in. Empty if there is none.
+	Unresolved string
 }
 
 // Connections returns the clusters that the file is about: of flows that run,
@@ -18,14 +24,14 @@ func (r *Report) Connections() []Connection {
 		return nil
 	}
 	if r.Kind == Client {
-		return []Connection{{"cluster", connectSettings(r.checker.clientSettings())}}
+		return []Connection{connection("cluster", r.checker.clientSettings())}
 	}
 	var all []Connection
 	known := map[string]bool{}
 	add := func(alias string, settings map[string]mm2.Setting) {
 		if !known[alias] {
 			known[alias] = true
-			all = append(all, Connection{alias, connectSettings(placed(settings))})
+			all = append(all, connection(alias, placed(settings)))
 		}
 	}
 	for _, f := range r.checker.running {
@@ -35,6 +41,16 @@ func (r *Report) Connections() []Connection {
 		add(f.Target, f.TargetClient())
 	}
 	return all
+}
+
+func connection(alias string, byKey map[string]clientSetting) Connection {
+	c := Connection{Alias: alias, Settings: connectSettings(byKey)}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		if byKey[key].Unresolved && c.Unresolved == "" {
+			c.Unresolved = byKey[key].whole
+		}
+	}
+	return c
 }
 
 // Registry returns the schema registry of a flow's target, which may hold a

@@ -3,10 +3,11 @@
 //
 // [Check] looks at the file alone: how Java reads it, which keys MirrorMaker 2
 // knows and at which level, what the values come to, and which flows there are.
-// [CheckClusters] looks at what the clusters of the flows say. [Explain] says
-// for one topic by which rule of which line it is copied, or is not. All three
-// are pure: they read no file but the one that they are given, and reach no
-// cluster; package probe asks the clusters.
+// [Report.CheckStores] reads the key and trust stores that it names.
+// [Report.CheckClusters] looks at what the clusters of the flows say.
+// [Report.Explain] says for one topic by which rule of which line it is copied, or
+// is not. All but CheckStores are pure: they read no file but the one that they are
+// given, and reach no cluster; package probe asks the clusters.
 //
 // # What a finding is
 //

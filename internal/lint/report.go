@@ -50,7 +50,7 @@ func Check(name string, data []byte, options mm2.ConfigOptions) *Report {
 			r.Flows = append(r.Flows, Flow{f.Source, f.Target})
 		}
 	} else {
-		c.client()
+		c.connections()
 	}
 	r.Findings = sorted(c.findings)
 	return r

@@ -46,6 +46,7 @@ func (c *Config) variables(s *Setting, providers *javaprops.Providers, keep bool
 				Message:    shown + " stays as it is: config.providers names no such provider, or it has no class",
 				Suggestion: "config.providers=NAME and config.providers.NAME.class=..."})
 		case v.Err != nil:
+			s.Unresolved = true
 			c.report(Problem{Kind: ProviderFailed, Level: LevelError, At: at, Key: s.Key, Message: fmt.Sprintf("%v: %v", v, v.Err),
 				MM2: "uses the text of the variable where the key is not there"})
 		default:

@@ -53,6 +53,9 @@ type Setting struct {
 	// Provided: a config provider's value is in Value, which so has no characters
 	// in the file.
 	Provided bool
+	// Unresolved: a config provider has no value for a variable in it, which stands
+	// there as it is.
+	Unresolved bool
 }
 
 // Shown returns the value for people's eyes.

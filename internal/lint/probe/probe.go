@@ -48,6 +48,9 @@ func Ask(ctx context.Context, r *lint.Report) (lint.Facts, error) {
 
 // askCluster returns what a cluster says.
 func askCluster(ctx context.Context, r *lint.Report, connection lint.Connection) *lint.ClusterFacts {
+	if connection.Unresolved != "" {
+		return &lint.ClusterFacts{Err: fmt.Errorf("cluster %s was not asked: a variable in %s has no value", connection.Alias, connection.Unresolved)}
+	}
 	cluster, _, err := connect.FromProperties(connection.Alias, connection.Settings)
 	if err != nil {
 		return &lint.ClusterFacts{Err: fmt.Errorf("cluster %s was not asked: %w", connection.Alias, err)}

@@ -139,6 +139,14 @@ func TestUnreachable(t *testing.T) {
 	mustFind(t, r, "AP0712", "b->c")
 }
 
+// TestVariableWithoutAValue: nobody logs in with the text of a variable.
+func TestVariableWithoutAValue(t *testing.T) {
+	source := kafkatest.NewCluster(t, kafkatest.ClusterOptions{Kfake: []kfake.Opt{kfake.EnableSASL(), kfake.Superuser("PLAIN", "u", "${env:NONE}")}})
+	r := ask(t, "clusters = a, b\na.bootstrap.servers = "+source.Server()+"\nb.bootstrap.servers = "+source.Server()+"\na->b.enabled = true\n"+
+		"config.providers = env\nconfig.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"+strings.ReplaceAll(login("a"), canary, "${env:NONE}"))
+	mustFind(t, r, "AP0701", "cluster a was not asked", "a.sasl.jaas.config")
+}
+
 // TestClientFile: one cluster is asked.
 func TestClientFile(t *testing.T) {
 	cluster := kafkatest.NewCluster(t, kafkatest.ClusterOptions{})
