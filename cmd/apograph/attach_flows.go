@@ -54,6 +54,8 @@ func attachFlows(ctx context.Context, inv *invocation, configs []replicate.Confi
 	}
 	if ctx.Err() != nil {
 		errs = append(errs, context.Cause(ctx))
+	} else {
+		errs = append(errs, partly(len(out.Flows), len(out.Failed)))
 	}
 	if len(out.Flows) == 0 {
 		return errors.Join(errs...)

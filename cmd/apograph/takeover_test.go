@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -167,4 +168,21 @@ func TestTakeoverOfSeveralFlows(t *testing.T) {
 	c.run(2, "attach")
 	c.run(0, "replicate", "--once", "-X", "heartbeats.replication.enabled=false")
 	c.run(0, "verify", "--mode", "full", "-X", "heartbeats.replication.enabled=false")
+}
+
+// TestTakeoverOfOneOfTwoFlows: that one cannot be attached keeps not the other from
+// it, and its own code, that nothing was attempted, is not true of both.
+func TestTakeoverOfOneOfTwoFlows(t *testing.T) {
+	c := newTakeoverCase(t)
+	c.write("clusters = a, b, c", "apograph.ledger.dir = "+c.dir, "topics = orders", "a->b.enabled = true", "b->c.enabled = true",
+		"a.bootstrap.servers = "+c.a.Server(), "b.bootstrap.servers = "+c.b.Server(), "c.bootstrap.servers = "+c.b.Server())
+	stdout, stderr := c.run(1, "attach", "-o", "json")
+	var reports attachReports
+	if err := json.Unmarshal([]byte(stdout), &reports); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
+	}
+	if len(reports.Flows) != 1 || len(reports.Failed) != 1 || !strings.Contains(reports.Failed[0].Error, "the same cluster") {
+		t.Errorf("%+v", reports)
+	}
+	mustCheck(t, filepath.Join(c.dir, "a-to-b.ledger"))
 }
