@@ -54,7 +54,7 @@ type groupsChange map[string][]byte
 // change it does nothing. Memory and file are bounded by the number of
 // partitions that are kept, at about 20 bytes each and the length of the names.
 //
-// The error is an [*LawError] for a group of more than 1024 bytes, or a topic,
+// The error is an [*LawError] for a group of which [KeepsGroup] says no, or a topic,
 // offset or time that cannot be, and then all stays as it was; others are those
 // of [Ledger.Commit], ErrReadOnly and ErrClosed.
 func (l *Ledger) KeepGroupCommits(commits map[string][]GroupCommit) error {
@@ -133,8 +133,14 @@ func (l *Ledger) CommittedGroups() []string {
 	return slices.Sorted(maps.Keys(l.groups))
 }
 
+// KeepsGroup reports whether commits of a group can be kept, by its id: one of 1
+// to 1024 bytes of UTF-8.
+func KeepsGroup(id string) bool {
+	return id != "" && len(id) <= maxGroup && utf8.ValidString(id)
+}
+
 func groupFault(group string) string {
-	if group == "" || len(group) > maxGroup || !utf8.ValidString(group) {
+	if !KeepsGroup(group) {
 		return fmt.Sprintf("group id %.300q", group)
 	}
 	return ""

@@ -34,6 +34,7 @@ const (
 	TakenOver     Reason = "taken_over"     // it is not where the flow left it: its owner has moved it
 	Moved         Reason = "moved"          // somebody committed for it while the flow was about to
 	TargetChanged Reason = "target_changed" // the target topic is gone, was created again, or has lost its end
+	UnusableID    Reason = "unusable_id"    // the ledger cannot keep what is committed for a group of this id
 	NotAuthorized Reason = "not_authorized"
 	Failed        Reason = "failed" // what was asked of a cluster failed; the log says how
 )

@@ -111,6 +111,10 @@ func (r *syncRound) consider(ctx context.Context) {
 		if o.reason != "" {
 			continue
 		}
+		if !ledger.KeepsGroup(o.group) {
+			r.refuse(row, UnusableID, nil)
+			continue
+		}
 		if err := offsets[o.group].Err; err != nil {
 			r.refuse(row, failure(err), err)
 			continue

@@ -537,3 +537,22 @@ func TestGroupSyncPartly(t *testing.T) {
 	w.round()
 	w.mustRow(secret, groups.DoCommit, "", 5)
 }
+
+// TestGroupSyncUnusableID: a group whose id the ledger cannot keep is left alone,
+// and keeps no other from being committed for.
+func TestGroupSyncUnusableID(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.produce("orders", 0, 20)
+	longest, long := strings.Repeat("g", 1024), strings.Repeat("g", 1025)
+	for _, group := range []string{"a", longest, long, "z"} {
+		w.commit(w.pair.Source, group, "orders", 0, 5)
+	}
+	w.copy()
+	w.round()
+	for _, group := range []string{"a", longest, "z"} {
+		w.mustRow(group, groups.DoCommit, "", 5)
+	}
+	w.mustRow(long, groups.DoNothing, mirror.UnusableID, -1)
+	n := 0
+	w.mustWrite(&n, "a orders-0 5->5 by hand", longest+" orders-0 5->5 by hand", long+" orders-0 5->5 by hand", "z orders-0 5->5 by hand")
+}
