@@ -2,7 +2,6 @@ package replicate
 
 import (
 	"context"
-	"time"
 
 	"apograph/internal/mirror"
 )
@@ -27,10 +26,10 @@ func (f *Flow) startMirror() (err error) {
 }
 
 // Groups returns where the consumer groups of the flow are, as [mirror.Mirror.Groups]
-// does; nil if no duty is about groups, or none was looked at yet.
-func (f *Flow) Groups() (rows []mirror.GroupStatus, lag time.Duration) {
+// does.
+func (f *Flow) Groups() mirror.GroupsStatus {
 	if f.mirror == nil {
-		return nil, -1
+		return mirror.GroupsStatus{Lag: -1}
 	}
 	return f.mirror.Groups()
 }

@@ -33,13 +33,17 @@ func TestLivingGroups(t *testing.T) {
 	if checkpoint := lastCheckpoints(t, c.pair.Target.Bootstrap)["billing"]; checkpoint.Upstream != 3 || checkpoint.Downstream != 3 {
 		t.Errorf("%+v", checkpoint)
 	}
+	commitAt(t, c.pair.Source, "connect-sink", 2)
+	if row := c.group("connect-sink", func(groupAnswerRow) bool { return true }); row.Partition != nil || row.Action != "skip" || row.Reason != "excluded" {
+		t.Errorf("%+v", row)
+	}
 	commitAt(t, c.pair.Target, "billing", 1)
 	commitAt(t, c.pair.Source, "billing", 4)
 	row = c.group("billing", func(r groupAnswerRow) bool { return r.Reason != "" })
 	if row.Action != "skip" || row.Reason != "taken_over" || *row.Committed != 1 {
 		t.Errorf("%+v", row)
 	}
-	if out := c.must(0, "status"); !strings.Contains(out, "billing  taken_over           1  orders\n") {
+	if out := c.must(0, "status"); !strings.Contains(out, "billing       taken_over           1  orders\nconnect-sink  excluded             -  -\n") {
 		t.Errorf("%s", out)
 	}
 	eventually(t, "it is known how long groups wait", func() bool {

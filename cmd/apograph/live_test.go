@@ -139,6 +139,7 @@ type statusAnswer struct {
 	}
 	Partitions []statusAnswerRow
 	Groups     []groupAnswerRow
+	Omitted    int      `json:"groups_omitted"`
 	SyncLag    *float64 `json:"sync_lag_seconds"`
 	Settings   []settingAnswerRow
 }

@@ -25,7 +25,7 @@ type liveFlow struct {
 	status func() []replicate.PartitionStatus
 	order  func(ledger.Order) error
 	drift  func() []replicate.SettingDrift
-	groups func() (rows []mirror.GroupStatus, lag time.Duration)
+	groups func() mirror.GroupsStatus
 }
 
 // A serverLimits bounds what clients can take from a copier. Memory is bounded

@@ -57,7 +57,7 @@ func newServerCase(t *testing.T, limits serverLimits) *serverCase {
 	flow := liveFlow{
 		ledger: l,
 		drift:  func() []replicate.SettingDrift { return nil },
-		groups: func() ([]mirror.GroupStatus, time.Duration) { return nil, -1 },
+		groups: func() mirror.GroupsStatus { return mirror.GroupsStatus{Lag: -1} },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

@@ -29,7 +29,9 @@ func statusCommand() command {
 			"LAG counts source offsets that are not in the books yet, LAG-TIME says how old\n" +
 			"the target's state is, HEADROOM how long the next record is safe from the\n" +
 			"source's retention. A dash is what is not known.\n\n" +
-			"Groups whose offsets are left alone on the target are listed with the reason.\n\n" +
+			"Groups whose offsets are left alone on the target are listed with the reason. Of\n" +
+			"those that patterns leave out (excluded, not_matched) the first 10 are, and with\n" +
+			"-o json the first 1,000; groups_omitted says how many more there are.\n\n" +
 			"With --watch the answer comes again every 2 s, with -o json one document a\n" +
 			"line, until the command is interrupted.",
 		examples: []string{
@@ -158,7 +160,7 @@ func (s *flowStatus) text(columns int) string {
 	if len(s.Report.Partitions) > 0 {
 		text += "\n" + partitionTable(s.Report.Partitions, s.Details).text(columns)
 	}
-	if table := groupTable(s.Report.Groups); table != nil {
+	if table := groupTable(s.Report.Groups, s.Report.GroupsOmitted); table != nil {
 		text += "\n" + table.text(columns)
 	}
 	return text

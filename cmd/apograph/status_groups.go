@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"apograph/internal/groups"
 	"apograph/internal/mirror"
@@ -25,12 +25,12 @@ type groupStatus struct {
 }
 
 // setGroups puts into a report where the groups of a flow are.
-func (r *statusReport) setGroups(rows []mirror.GroupStatus, lag time.Duration) {
-	if rows == nil {
+func (r *statusReport) setGroups(s mirror.GroupsStatus) {
+	if s.Rows == nil {
 		return
 	}
-	r.Groups, r.SyncLag = make([]groupStatus, 0, len(rows)), secondsOf(lag)
-	for _, g := range rows {
+	r.Groups, r.GroupsOmitted, r.SyncLag = make([]groupStatus, 0, len(s.Rows)), s.Omitted, secondsOf(s.Lag)
+	for _, g := range s.Rows {
 		row := groupStatus{
 			Group: g.Group, Topic: g.Topic, TargetTopic: g.TargetTopic, SourceOffset: known(g.SourceOffset),
 			TargetOffset: known(g.TargetOffset), Committed: known(g.Committed), Action: string(g.Action), Reason: string(g.Reason),
@@ -49,7 +49,16 @@ type skippedGroup struct {
 	partitions    int
 }
 
-// skippedGroups returns the groups that are left alone, by name and reason.
+// byPattern reports whether patterns leave the group out.
+func (s *skippedGroup) byPattern() int {
+	if mirror.Reason(s.reason).ByPattern() {
+		return 1
+	}
+	return 0
+}
+
+// skippedGroups returns the groups that are left alone, by name and reason, and
+// those behind the others that patterns leave out.
 func skippedGroups(rows []groupStatus) []*skippedGroup {
 	var all []*skippedGroup
 	index := make(map[[2]string]*skippedGroup)
@@ -70,19 +79,26 @@ func skippedGroups(rows []groupStatus) []*skippedGroup {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *skippedGroup) int {
-		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.reason, b.reason))
+		return cmp.Or(cmp.Compare(a.byPattern(), b.byPattern()), strings.Compare(a.group, b.group), strings.Compare(a.reason, b.reason))
 	})
 	return all
 }
 
-// groupTable shows the groups that are left alone; nil: there are none.
-func groupTable(rows []groupStatus) *textTable {
+// groupTable shows the groups that are left alone; nil: there are none. Of those
+// that patterns leave out it shows a few, and how many more there are: omitted ones
+// have no row.
+func groupTable(rows []groupStatus, omitted int) *textTable {
 	skipped := skippedGroups(rows)
 	if len(skipped) == 0 {
 		return nil
 	}
 	table := &textTable{header: []string{"GROUP", "LEFT-ALONE", "PARTITIONS", "TOPICS"}, right: []bool{false, false, true}}
-	for _, s := range skipped {
+	shown := 0
+	for i, s := range skipped {
+		if shown += s.byPattern(); shown > maxNames {
+			table.add(fmt.Sprintf("and %d more", len(skipped)-i+omitted), "excluded or not_matched", "-", "-")
+			break
+		}
 		partitions := "-"
 		if s.partitions > 0 {
 			partitions = number(int64(s.partitions))

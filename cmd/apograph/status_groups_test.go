@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +15,12 @@ import (
 // they have something to say, a line for each group and reason.
 func TestStatusOfGroups(t *testing.T) {
 	var s flowStatus
-	s.Report.setGroups(nil, -1)
+	s.Report.setGroups(mirror.GroupsStatus{Lag: -1})
 	if text, err := json.Marshal(s.Report.Groups); err != nil || string(text) != "null" || s.Report.SyncLag != nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	s.Report.setGroups([]mirror.GroupStatus{}, -1)
-	if text, err := json.Marshal(s.Report.Groups); err != nil || string(text) != "[]" || groupTable(s.Report.Groups) != nil {
+	s.Report.setGroups(mirror.GroupsStatus{Rows: []mirror.GroupStatus{}, Lag: -1})
+	if text, err := json.Marshal(s.Report.Groups); err != nil || string(text) != "[]" || groupTable(s.Report.Groups, 0) != nil {
 		t.Errorf("%s, %v", text, err)
 	}
 	rows := []mirror.GroupStatus{
@@ -30,7 +31,7 @@ func TestStatusOfGroups(t *testing.T) {
 		{Group: "g", Topic: "pay", TargetTopic: "a.pay", SourceOffset: 7, TargetOffset: 5, Committed: 6, Action: groups.DoNothing, Reason: mirror.Ahead},
 		{Group: "h", Topic: "pay", TargetTopic: "a.pay", SourceOffset: 7, TargetOffset: 5, Committed: 5, Action: groups.DoCommit, Reason: mirror.HeldBack},
 	}
-	s.Report.setGroups(rows, 1500*time.Millisecond)
+	s.Report.setGroups(mirror.GroupsStatus{Rows: rows, Lag: 1500 * time.Millisecond})
 	text, err := json.Marshal(s.Report.Groups[:2])
 	want := `[{"group":"shares","topic":"","partition":null,"target_topic":"","source_offset":null,"target_offset":null,"committed":null,"action":"skip","reason":"share_group"},` +
 		`{"group":"g","topic":"orders","partition":0,"target_topic":"a.orders","source_offset":7,"target_offset":5,"committed":5,"action":"none","reason":""}]`
@@ -44,10 +45,44 @@ func TestStatusOfGroups(t *testing.T) {
 		"shares  share_group           -  -",
 		"",
 	}, "\n")
-	if got := groupTable(s.Report.Groups).text(0); got != table {
+	if got := groupTable(s.Report.Groups, 0).text(0); got != table {
 		t.Errorf("%s\nwant\n%s", got, table)
 	}
 	if got := s.text(0); !strings.HasSuffix(got, "\n"+table) {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestStatusOfGroupsLeftOut: of groups that patterns leave out the table has some,
+// behind the others, and says how many more there are.
+func TestStatusOfGroupsLeftOut(t *testing.T) {
+	whole := func(group string, reason mirror.Reason) mirror.GroupStatus {
+		return mirror.GroupStatus{Group: group, Partition: -1, SourceOffset: -1, TargetOffset: -1, Committed: -1, Action: groups.DoNothing, Reason: reason}
+	}
+	rows := []mirror.GroupStatus{whole("connect-x", mirror.Excluded), whole("other", mirror.NotMatched), whole("shares", mirror.ShareGroup)}
+	var s flowStatus
+	s.Report.setGroups(mirror.GroupsStatus{Rows: rows, Lag: -1})
+	mustTable(t, groupTable(s.Report.Groups, 0),
+		"GROUP      LEFT-ALONE   PARTITIONS  TOPICS",
+		"shares     share_group           -  -",
+		"connect-x  excluded              -  -",
+		"other      not_matched           -  -")
+	for i := range maxNames {
+		rows = append(rows, whole(fmt.Sprint("connect-", i), mirror.Excluded))
+	}
+	s.Report.setGroups(mirror.GroupsStatus{Rows: rows, Omitted: 90, Lag: -1})
+	text := groupTable(s.Report.Groups, s.Report.GroupsOmitted).text(0)
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 1+1+maxNames+1 || !strings.HasPrefix(lines[len(lines)-1], "and 92 more  excluded or not_matched") {
+		t.Errorf("%s", text)
+	}
+	if document, err := json.Marshal(s.Report); err != nil || !strings.Contains(string(document), `"groups_omitted":90`) {
+		t.Errorf("%s, %v", document, err)
+	}
+}
+
+func mustTable(t *testing.T, table *textTable, lines ...string) {
+	t.Helper()
+	if got, want := table.text(0), strings.Join(lines, "\n")+"\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -31,6 +31,8 @@ type statusReport struct {
 	Acceptance []acceptanceInfo  `json:"acceptances"`
 	Partitions []partitionStatus `json:"partitions"` // those that stopped first
 	Groups     []groupStatus     `json:"groups"`     // nil if no duty of the flow is about groups, or it is stopped
+	// GroupsOmitted counts groups that patterns leave out, beyond those with a row.
+	GroupsOmitted int `json:"groups_omitted"`
 	// SyncLag is how long at most an offset that was committed on the source waited
 	// for the same on the target, in the last round; nil if that is not known.
 	SyncLag  *float64        `json:"sync_lag_seconds"`

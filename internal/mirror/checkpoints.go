@@ -75,14 +75,15 @@ func (c *checkpoints) round(ctx context.Context) error {
 	}
 	rows := looked.rows()
 	if c.board != nil {
-		c.board.show(rows, looked.failed)
+		c.board.show(rows, looked.chosen.omitted, looked.failed)
 	}
 	return errors.Join(c.write(ctx, looked), faults(rows, looked.failed))
 }
 
 // rows returns what there is to say of groups that are not committed for.
 func (r *reading) rows() []GroupStatus {
-	rows := make([]GroupStatus, 0, len(r.offsets))
+	rows := make([]GroupStatus, 0, len(r.offsets)+len(r.chosen.leftOut))
+	rows = append(rows, r.chosen.leftOut...)
 	for _, id := range r.chosen.shares {
 		rows = append(rows, wholeGroup(id, ShareGroup))
 	}

@@ -1,12 +1,15 @@
 package mirror_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"apograph/internal/groups"
 	"apograph/internal/kafkatest"
 	"apograph/internal/mirror"
 )
@@ -68,8 +71,16 @@ func TestCheckpointsOfTheChosen(t *testing.T) {
 	if r := w.row("app-2", "orders", 1); r.Reason != mirror.NoOffset || r.Action != "none" || r.SourceOffset != -1 || r.TargetOffset != -1 {
 		t.Errorf("%+v", r)
 	}
-	if rows, _ := w.m.Groups(); len(rows) != 3 {
+	if rows := w.m.Groups().Rows; len(rows) != 5 {
 		t.Errorf("%+v", rows)
+	}
+	for group, want := range map[string]mirror.Reason{"connect-x": mirror.Excluded, "an app": mirror.NotMatched} {
+		if r := w.row(group, "", -1); r.Reason != want || r.Action != groups.DoNothing {
+			t.Errorf("%+v", r)
+		}
+	}
+	if log := w.log.since(); strings.Contains(log, "connect-x") {
+		t.Error(log)
 	}
 	w.commit(w.pair.Source, "app-3", "orders", 0, 1)
 	if errs := w.m.Once(t.Context()); len(errs) > 0 { // at once: they are not listed again
@@ -168,4 +179,32 @@ func TestCheckpointsMayNotBeRead(t *testing.T) {
 	deny.Remove()
 	n := 0
 	w.mustWrite(&n, "g orders-0 2->2 by hand", "g orders-0 2->2 by hand")
+}
+
+// TestGroupsLeftOut: rows of groups that patterns leave out are bounded, and the
+// others counted.
+func TestGroupsLeftOut(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.produce("orders", 0, 3)
+	w.copy()
+	client := w.pair.Source.NewClient(t)
+	for i := range mirror.PatternRows + 7 {
+		request := kmsg.NewPtrOffsetCommitRequest()
+		request.Group, request.Generation = fmt.Sprintf("connect-%04d", i), -1
+		topic, partition := kmsg.NewOffsetCommitRequestTopic(), kmsg.NewOffsetCommitRequestTopicPartition()
+		topic.Topic, topic.TopicID = "orders", w.pair.Source.Fake().TopicInfo("orders").TopicID
+		topic.Partitions = append(topic.Partitions, partition)
+		request.Topics = append(request.Topics, topic)
+		if _, err := request.RequestWith(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.round()
+	status := w.m.Groups()
+	if len(status.Rows) != mirror.PatternRows || status.Omitted != 7 {
+		t.Fatalf("%d rows, %d omitted", len(status.Rows), status.Omitted)
+	}
+	if last := status.Rows[mirror.PatternRows-1]; last.Group != "connect-0999" || last.Reason != mirror.Excluded {
+		t.Errorf("%+v", last)
+	}
 }

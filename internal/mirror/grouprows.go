@@ -28,6 +28,8 @@ const (
 	SourceChanged Reason = "source_changed" // the source topic is gone, was created again, or its log was cut
 	ShareGroup    Reason = "share_group"    // a group of a kind without committed offsets
 	NoOffset      Reason = "no_offset"      // the group has committed none, or a negative one
+	Excluded      Reason = "excluded"       // groups.exclude names the group
+	NotMatched    Reason = "not_matched"    // groups does not
 
 	Active        Reason = "active"         // the group has members on the target
 	Ahead         Reason = "ahead"          // it has gone further on the target
@@ -54,6 +56,30 @@ type GroupStatus struct {
 	// there was nothing to do, and DoNothing if it must not be.
 	Action groups.Action
 	Reason Reason // of DoNothing; or of an offset that is held back
+}
+
+// PatternRows bounds the rows about groups that patterns leave out: a cluster may
+// have a hundred thousand of them.
+const PatternRows = 1000
+
+// ByPattern reports whether the flow has nothing to do with the group, as its
+// patterns say.
+func (r Reason) ByPattern() bool { return r == Excluded || r == NotMatched }
+
+// A GroupsStatus says where the groups were when they were last looked at.
+type GroupsStatus struct {
+	// Rows are by group, topic and partition, but for those about all of a group,
+	// which come first. The slice is shared, and never changed.
+	Rows []GroupStatus
+
+	// Omitted counts the groups that patterns leave out for which there is no row:
+	// those beyond [PatternRows].
+	Omitted int
+
+	// Lag is how long at most an offset that a group had committed on the source
+	// until then had to wait for the same on the target; negative if that is not
+	// known.
+	Lag time.Duration
 }
 
 func rowOf(o *groupOffset) GroupStatus {
@@ -102,35 +128,35 @@ type board struct {
 	logger *slog.Logger
 	told   map[string]string // what was said last of a group; of the duty's goroutine
 
-	mu   sync.Mutex // guards what follows
-	rows []GroupStatus
-	lag  time.Duration // negative: unknown
+	mu     sync.Mutex // guards status
+	status GroupsStatus
 }
 
 // show replaces the rows, and says of each group what has changed about why it
 // is left alone.
-func (b *board) show(rows []GroupStatus, details map[string]error) {
+func (b *board) show(rows []GroupStatus, omitted int, details map[string]error) {
 	b.tell(rows, details)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rows = rows
+	b.status.Rows, b.status.Omitted = rows, omitted
 }
 
 func (b *board) setLag(lag time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lag = lag
+	b.status.Lag = lag
 }
 
 // toldAtOnce bounds the lines of one round.
 const toldAtOnce = 20
 
-// tell says of each group once why it is left alone, and when it is no more.
+// tell says of each group once why it is left alone, and when it is no more: not of
+// those that patterns leave out, which whoever wrote them knows.
 func (b *board) tell(rows []GroupStatus, details map[string]error) {
 	reasons := make(map[string][]string)
 	for i := range rows {
 		r := &rows[i]
-		if text := string(r.Reason); r.Action == groups.DoNothing && !slices.Contains(reasons[r.Group], text) {
+		if text := string(r.Reason); r.Action == groups.DoNothing && !r.Reason.ByPattern() && !slices.Contains(reasons[r.Group], text) {
 			reasons[r.Group] = append(reasons[r.Group], text)
 		}
 	}

@@ -59,7 +59,7 @@ func (m *Mirror) addGroups() {
 	logger := m.config.Logger.With("duty", "groups")
 	w := &watch{config: &m.config, source: &dialer{cluster: m.config.Source}, logger: logger}
 	m.close = append(m.close, w.source.close)
-	m.board = &board{logger: logger, told: make(map[string]string), lag: -1}
+	m.board = &board{logger: logger, told: make(map[string]string), status: GroupsStatus{Lag: -1}}
 	if s.Checkpoints.Enabled {
 		b := m.board
 		if s.GroupSync.Enabled {
@@ -72,18 +72,15 @@ func (m *Mirror) addGroups() {
 	}
 }
 
-// Groups returns where the groups were when they were last looked at, by group,
-// topic and partition, but for what is about all of a group, which comes first;
-// and how long at most an offset that a group had committed on the source until
-// then had to wait for the same on the target, negative if that is not known.
-// The slice is shared, and never changed.
-func (m *Mirror) Groups() (rows []GroupStatus, lag time.Duration) {
+// Groups returns where the groups were when they were last looked at; no rows if
+// no duty is about them, or they were not looked at yet.
+func (m *Mirror) Groups() GroupsStatus {
 	if m.board == nil {
-		return nil, -1
+		return GroupsStatus{Lag: -1}
 	}
 	m.board.mu.Lock()
 	defer m.board.mu.Unlock()
-	return m.board.rows, m.board.lag
+	return m.board.status
 }
 
 // A watch reads what the groups of a flow have committed on the source, and
@@ -103,6 +100,9 @@ type watch struct {
 type chosenGroup struct {
 	ids    []string // in order
 	shares []string // chosen, and of a kind without committed offsets
+
+	leftOut []GroupStatus // not chosen, in order: the first of them
+	omitted int           // how many more there are
 
 	// exists are all groups that the source had at that time; nil: not known, or
 	// not all.
@@ -210,11 +210,13 @@ func (w *watch) choose(found map[string]groups.Group, whole bool) (next chosenGr
 			ids[id] = true
 		}
 	}
+	var others []string
 	for id, g := range found {
 		if whole {
 			next.exists[id] = true
 		}
 		if _, ok := w.config.Settings.Checkpoints.Groups.Match(id); !ok {
+			others = append(others, id)
 			continue
 		}
 		if g.Kind.CommitsOffsets() {
@@ -225,6 +227,15 @@ func (w *watch) choose(found map[string]groups.Group, whole bool) (next chosenGr
 	}
 	next.ids = slices.Sorted(maps.Keys(ids))
 	slices.Sort(next.shares)
+	slices.Sort(others)
+	next.omitted = max(len(others)-PatternRows, 0)
+	for _, id := range others[:len(others)-next.omitted] {
+		reason := NotMatched
+		if w.config.Settings.Checkpoints.Groups.Exclude.Matches(id) {
+			reason = Excluded
+		}
+		next.leftOut = append(next.leftOut, wholeGroup(id, reason))
+	}
 	return next
 }
 

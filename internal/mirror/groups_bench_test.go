@@ -63,7 +63,7 @@ func once(b *testing.B, m *mirror.Mirror) {
 	if errs := m.Once(b.Context()); len(errs) > 0 {
 		b.Fatal(errs)
 	}
-	if rows, _ := m.Groups(); len(rows) != manyGroups*manyPartitions {
+	if rows := m.Groups().Rows; len(rows) != manyGroups*manyPartitions {
 		b.Fatalf("%d rows", len(rows))
 	}
 }

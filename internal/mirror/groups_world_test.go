@@ -258,7 +258,7 @@ func (w *groupWorld) onTarget(group, topic string, partition int32) (offset int6
 // row returns what is said of a group in a partition.
 func (w *groupWorld) row(group, topic string, partition int32) mirror.GroupStatus {
 	w.t.Helper()
-	rows, _ := w.m.Groups()
+	rows := w.m.Groups().Rows
 	var found []mirror.GroupStatus
 	for _, r := range rows {
 		if r.Group == group && r.Topic == topic && r.Partition == partition {

@@ -96,7 +96,7 @@ func (g *groupSync) round(ctx context.Context) error {
 		g.board.setLag(g.now().Sub(g.before))
 	}
 	g.before = looked.at
-	g.board.show(r.rows, r.failed)
+	g.board.show(r.rows, looked.chosen.omitted, r.failed)
 	return faults(r.rows, r.failed)
 }
 

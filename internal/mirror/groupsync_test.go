@@ -51,12 +51,12 @@ func TestGroupSync(t *testing.T) {
 	w.mustRow("new", groups.None, "", 10) // the same record
 	w.mustRow("zero", groups.DoCommit, "", 12)
 	w.mustRow("left", groups.DoCommit, mirror.HeldBack, 13)
-	_, lag := w.m.Groups()
+	lag := w.m.Groups().Lag
 	if lag >= 0 {
 		t.Errorf("lag %v after one round", lag)
 	}
 	w.round()
-	if _, lag := w.m.Groups(); lag.Hours() != 1 {
+	if lag := w.m.Groups().Lag; lag.Hours() != 1 {
 		t.Errorf("lag %v, of rounds that are an hour apart", lag)
 	}
 	w.copy()
@@ -225,7 +225,7 @@ func TestGroupSyncKinds(t *testing.T) {
 	if r := w.row("shares", "", -1); r.Action != groups.DoNothing || r.Reason != mirror.ShareGroup {
 		t.Errorf("%+v", r)
 	}
-	if rows, _ := w.m.Groups(); len(rows) != 5 {
+	if rows := w.m.Groups().Rows; len(rows) != 5 {
 		t.Errorf("%+v", rows)
 	}
 }
