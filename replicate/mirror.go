@@ -34,6 +34,14 @@ func (f *Flow) Groups() mirror.GroupsStatus {
 	return f.mirror.Groups()
 }
 
+// Duties returns how the duties of the flow fare, as [mirror.Mirror.Duties] does.
+func (f *Flow) Duties() []mirror.DutyStatus {
+	if f.mirror == nil {
+		return nil
+	}
+	return f.mirror.Duties()
+}
+
 func (f *Flow) translator() mirror.Translator {
 	if f.config.Translator == nil {
 		return nil

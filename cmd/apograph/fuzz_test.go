@@ -117,6 +117,7 @@ func fuzzedServer(f *testing.F) *server {
 		ledger: l,
 		drift:  func() []replicate.SettingDrift { return nil },
 		groups: func() mirror.GroupsStatus { return mirror.GroupsStatus{Lag: -1} },
+		duties: func() []mirror.DutyStatus { return nil },
 		status: func() (all []replicate.PartitionStatus) {
 			for _, pair := range l.Pairs() {
 				all = append(all, replicate.StatusInBook(l, pair))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/kafkatest"
 )
@@ -55,6 +57,51 @@ func TestLivingGroups(t *testing.T) {
 	if got := committedAt(c.pair.Target, "billing"); got != 1 {
 		t.Errorf("the group that was moved has %d", got)
 	}
+}
+
+// TestLivingDuties: status says how what is done beside the copy fares: when it was
+// last done, and why, since when and until when it is not.
+func TestLivingDuties(t *testing.T) {
+	c := startLive(t, "-X", "emit.offset-syncs.enabled=true",
+		"-X", "emit.checkpoints.enabled=true", "-X", "emit.checkpoints.interval.seconds=1", "-X", "refresh.groups.interval.seconds=1")
+	commitAt(t, c.pair.Source, "billing", 3)
+	row := c.duty("checkpoints", func(r dutyAnswerRow) bool { return r.LastDone != nil })
+	if row.Pair != "" || row.State != "running" || row.Seconds == nil || row.Error != "" || row.Since != nil || row.NextRetry != nil {
+		t.Errorf("%+v", row)
+	}
+	c.group("billing", func(groupAnswerRow) bool { return true })
+	deny := c.pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetFetch, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	row = c.duty("checkpoints", func(r dutyAnswerRow) bool { return r.State == "failing" && r.NextRetry != nil })
+	if row.LastDone == nil || row.Since == nil || *row.Since < *row.LastDone || *row.NextRetry <= *row.Since || !strings.Contains(row.Error, "GROUP_AUTHORIZATION_FAILED") {
+		t.Errorf("%+v", row)
+	}
+	out := c.must(0, "status", "-o", "wide")
+	if !strings.Contains(out, ", failing: 1 duty\n") || !strings.Contains(out, "\ncheckpoints   failing  ") || !strings.Contains(out, "\noffset_syncs  running  ") {
+		t.Errorf("%s", out)
+	}
+	deny.Remove()
+	c.duty("checkpoints", func(r dutyAnswerRow) bool { return r.State == "running" && r.Since == nil })
+	c.stop(syscall.SIGTERM)
+	code, out, errs := c.ask("status", "-o", "json")
+	if answer := decodeStatus(t, out, errs); answer.Duties != nil || code != 0 {
+		t.Errorf("a flow that does not run: %+v", answer.Duties)
+	}
+}
+
+// duty waits for the row of a duty.
+func (c *liveCase) duty(name string, holds func(dutyAnswerRow) bool) (row dutyAnswerRow) {
+	c.t.Helper()
+	eventually(c.t, "the status says how the duty fares", func() bool {
+		_, out, errs := c.ask("status", "-o", "json")
+		for _, r := range decodeStatus(c.t, out, errs).Duties {
+			if r.Duty == name && holds(r) {
+				row = r
+				return true
+			}
+		}
+		return false
+	})
+	return row
 }
 
 // group waits for the row of a group, in its one partition.

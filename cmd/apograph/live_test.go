@@ -141,6 +141,7 @@ type statusAnswer struct {
 	Groups     []groupAnswerRow
 	Omitted    int      `json:"groups_omitted"`
 	SyncLag    *float64 `json:"sync_lag_seconds"`
+	Duties     []dutyAnswerRow
 	Settings   []settingAnswerRow
 }
 
@@ -152,6 +153,14 @@ type groupAnswerRow struct {
 	TargetOffset   *int64 `json:"target_offset"`
 	Committed      *int64
 	Action, Reason string
+}
+
+type dutyAnswerRow struct {
+	Duty, Pair, State, Error string
+	LastDone                 *string `json:"last_done"`
+	Seconds                  *float64
+	Since                    *string
+	NextRetry                *string `json:"next_retry"`
 }
 
 type settingAnswerRow struct {

@@ -105,7 +105,7 @@ func runFlow(ctx context.Context, config replicate.Config, began func()) (replic
 }
 
 func answerWhile(ctx context.Context, flow *replicate.Flow, config replicate.Config) (replicate.Summary, error) {
-	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order, flow.Drift, flow.Groups}, defaultServerLimits(), config.Logger)
+	answers, err := serve(ctx, liveFlow{flow.Ledger(), flow.Status, flow.Order, flow.Drift, flow.Groups, flow.Duties}, defaultServerLimits(), config.Logger)
 	if err != nil {
 		config.Logger.Warn("no socket: this flow answers no questions while it runs", "error", err)
 		return flow.Wait()

@@ -26,6 +26,7 @@ type liveFlow struct {
 	order  func(ledger.Order) error
 	drift  func() []replicate.SettingDrift
 	groups func() mirror.GroupsStatus
+	duties func() []mirror.DutyStatus
 }
 
 // A serverLimits bounds what clients can take from a copier. Memory is bounded

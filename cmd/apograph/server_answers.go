@@ -102,6 +102,7 @@ func (s *server) status() (any, error) {
 	status := newFlowStatus(stateRunning, info, s.flow.ledger, s.flow.status())
 	status.Report.Settings = settingRows(s.flow.drift())
 	status.Report.setGroups(s.flow.groups())
+	status.Report.Duties = dutyRows(s.flow.duties())
 	return status, nil
 }
 

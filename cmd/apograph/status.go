@@ -29,6 +29,8 @@ func statusCommand() command {
 			"LAG counts source offsets that are not in the books yet, LAG-TIME says how old\n" +
 			"the target's state is, HEADROOM how long the next record is safe from the\n" +
 			"source's retention. A dash is what is not known.\n\n" +
+			"What is done beside the copy is listed with when it was last done and how long\n" +
+			"that took; where it fails, with why, since when, and when it is tried again.\n\n" +
 			"Groups whose offsets are left alone on the target are listed with the reason. Of\n" +
 			"those that patterns leave out (excluded, not_matched) the first 10 are, and with\n" +
 			"-o json the first 1,000; groups_omitted says how many more there are.\n\n" +
@@ -159,6 +161,9 @@ func (s *flowStatus) text(columns int) string {
 	}
 	if len(s.Report.Partitions) > 0 {
 		text += "\n" + partitionTable(s.Report.Partitions, s.Details).text(columns)
+	}
+	if len(s.Report.Duties) > 0 {
+		text += "\n" + dutyTable(s.Report.Duties).text(columns)
 	}
 	if table := groupTable(s.Report.Groups, s.Report.GroupsOmitted); table != nil {
 		text += "\n" + table.text(columns)

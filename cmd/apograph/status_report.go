@@ -34,8 +34,10 @@ type statusReport struct {
 	// GroupsOmitted counts groups that patterns leave out, beyond those with a row.
 	GroupsOmitted int `json:"groups_omitted"`
 	// SyncLag is how long at most an offset that was committed on the source waited
-	// for the same on the target, in the last round; nil if that is not known.
+	// for the same on the target, in the last round that was done; nil if that is not
+	// known.
 	SyncLag  *float64        `json:"sync_lag_seconds"`
+	Duties   []dutyStatus    `json:"duties"`   // beside the copy; nil if the flow is stopped
 	Settings []settingStatus `json:"settings"` // of target topics, that are not as on the source; nil if the flow is stopped
 }
 
@@ -304,6 +306,9 @@ func (s *flowStatus) headline() string {
 	}
 	if r.Accepted > 0 {
 		line += ", " + strconv.FormatInt(r.Accepted, 10) + " lost or unexplained and accepted"
+	}
+	if n := r.failing(); n > 0 {
+		line += ", failing: " + plural(int64(n), "duty", "duties")
 	}
 	if n := r.drifted(); n > 0 {
 		line += fmt.Sprintf(", settings of target topics not as on the source: %d", n)

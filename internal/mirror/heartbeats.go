@@ -20,9 +20,10 @@ func (m *Mirror) addHeartbeats() {
 		if h.OnSource {
 			cluster = m.config.Source
 		}
-		logger := m.config.Logger.With("duty", heartbeatsDuty, "pair", h.Source+"->"+h.Target)
+		pair := h.Source + "->" + h.Target
+		logger := m.config.Logger.With("duty", heartbeatsDuty, "pair", pair)
 		beats := &heart{Heartbeats: h, now: m.config.Now, publisher: m.newPublisher(cluster, m.config.Topics.Policy.HeartbeatsTopic(), h.TopicReplication, logger)}
-		d := &duty{name: heartbeatsDuty, first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource || h.Copied, logger: logger}
+		d := &duty{name: heartbeatsDuty, pair: pair, first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource || h.Copied, logger: logger}
 		if h.Interval == 0 {
 			d.every, d.do, d.lives = never, beats.publisher.ready, true
 		}

@@ -63,7 +63,7 @@ func (m *Mirror) Once(ctx context.Context) []*DutyError {
 			do = d.once
 		}
 		group.Go(func() {
-			if err := do(ctx); err != nil {
+			if err := d.try(ctx, do); err != nil {
 				failed[i] = &DutyError{d.name, err}
 			}
 		})
@@ -84,5 +84,18 @@ func (m *Mirror) add(d *duty) {
 	if d.logger == nil {
 		d.logger = m.config.Logger.With("duty", d.name)
 	}
+	d.now, d.status = m.config.Now, DutyStatus{Duty: d.name, Pair: d.pair, Took: -1}
 	m.duties = append(m.duties, d)
+}
+
+// Duties returns how each duty fares, in the order in which they were added. Those
+// that were not done yet are among them.
+func (m *Mirror) Duties() []DutyStatus {
+	all := make([]DutyStatus, 0, len(m.duties))
+	for _, d := range m.duties {
+		d.mu.Lock()
+		all = append(all, d.status)
+		d.mu.Unlock()
+	}
+	return all
 }
