@@ -75,32 +75,73 @@ func (l *Ledger) CutOff(id PairID) (*Cut, error) {
 }
 
 // Lineage returns the generations whose books are one list with those of a pair,
-// the oldest first and that pair last: each other one was cut off where the next
-// goes on, on both sides, and its Closed.Cut says where. A generation that goes on
-// elsewhere, or of another topic, begins a new list; one of which nothing is left,
-// as the target lost all of it, is passed over. The slice is the caller's.
+// the oldest first and that pair last. Each other one is cut off where the next
+// begins on the source, and its Closed.Cut says where, whatever it was closed with:
+// what it says from there on the target has lost, or the source, whose log was cut
+// there. Of what the source has lost, the target keeps the copies: the next
+// generation may begin behind them, above the cut. One of which nothing is left is
+// passed over, and one that has nothing on the target begins no higher there than the
+// next. The slice is the caller's.
+//
+// The list is whole unless an earlier generation of the same topics has something of
+// what lies below it, and does not reach it, or overlaps with it on the target: what
+// lies below is not known then.
 //
 // Errors are those of [Ledger.CutAt].
-func (l *Ledger) Lineage(pair Pair) ([]Pair, error) {
-	line := []Pair{pair}
-	for before, ok := l.Previous(pair.ID); ok; before, ok = l.Previous(before.ID) {
-		if before.Closed == nil || before.Closed.Cut == nil || !sameTopics(&before, &pair) {
-			break
+func (l *Ledger) Lineage(pair Pair) (line []Pair, whole bool, err error) {
+	line = []Pair{pair}
+	for before, ok := l.Previous(pair.ID); ok && sameTopics(&before, &pair); before, ok = l.Previous(before.ID) {
+		next := &line[len(line)-1]
+		if next.ScopeStart < before.ScopeStart {
+			continue
 		}
-		cut, err := l.CutOff(before.ID)
+		end, err := l.endOf(&before)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		before.Closed.Cut = cut
-		oldest := &line[len(line)-1]
-		if cut.Source == oldest.ScopeStart && cut.Target == oldest.TargetBase {
-			line = append(line, before)
-		} else if before.TargetBase < oldest.TargetBase {
-			break
+		if end.Target <= before.TargetBase { // nothing of it is on the target
+			before.TargetBase = min(before.TargetBase, next.TargetBase)
+			end.Target = before.TargetBase
 		}
+		joins := end.Source >= next.ScopeStart && end.Target <= next.TargetBase
+		if end, err = l.cutBelow(before.ID, end, next.ScopeStart); err != nil {
+			return nil, false, err
+		}
+		if end.Source <= before.ScopeStart && end.Target <= before.TargetBase {
+			continue
+		}
+		if !joins {
+			slices.Reverse(line)
+			return line, false, nil
+		}
+		before.Closed.Cut = &end
+		line = append(line, before)
 	}
 	slices.Reverse(line)
-	return line, nil
+	return line, true, nil
+}
+
+// endOf returns where the books of a closed pair end, as far as they hold.
+func (l *Ledger) endOf(pair *Pair) (Cut, error) {
+	cut, err := l.CutOff(pair.ID)
+	if err != nil {
+		return Cut{}, err
+	}
+	if cut != nil {
+		return *cut, nil
+	}
+	end := l.Committed(pair.ID)
+	return Cut{end.Source, end.Target}, nil
+}
+
+// cutBelow returns where the pair's books, which hold up to an end, are cut off by a
+// cut of the source's log.
+func (l *Ledger) cutBelow(id PairID, end Cut, source int64) (Cut, error) {
+	if source >= end.Source {
+		return end, nil
+	}
+	e, err := l.FindSource(id, source)
+	return Cut{source, min(e.TargetOf(source), end.Target)}, err
 }
 
 func sameTopics(a, b *Pair) bool {

@@ -131,3 +131,55 @@ func TestCutOffByTopicMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestLineageOverSourceCuts: over cuts of the source's log, each generation has what
+// lies below the next one's start; the target goes on behind all that it has.
+func TestLineageOverSourceCuts(t *testing.T) {
+	l := mustCreate(t)
+	id := lossyBooks(t, l) // source: 10 copied, 5 lost, 3 copied, 12 others, 4 copied
+	mustBe := func(want ...Pair) {
+		t.Helper()
+		pair, _ := l.Pair(id)
+		line, whole, err := l.Lineage(pair)
+		if err != nil || !whole || len(line) != len(want) {
+			t.Fatalf("%+v, %t, %v, want %+v", line, whole, err, want)
+		}
+		for i, p := range line {
+			got, should := p.Closed, want[i].Closed
+			if p.Generation != want[i].Generation || p.ScopeStart != want[i].ScopeStart || p.TargetBase != want[i].TargetBase ||
+				(got == nil) != (should == nil) || got != nil && *got.Cut != *should.Cut {
+				t.Errorf("%d: %+v, cut off at %+v, want %+v", i, p, got, want[i])
+			}
+		}
+	}
+	part := func(generation int32, scope, base int64, cut *Cut) Pair {
+		p := Pair{Generation: generation, ScopeStart: scope, TargetBase: base}
+		if cut != nil {
+			p.Closed = &Closing{Cut: cut}
+		}
+		return p
+	}
+	cutSource := func(at int64) {
+		t.Helper()
+		next := nextOf(t, l, id)
+		next.SourceTopicID, next.ScopeStart = TopicID{}, at
+		var err error
+		if id, err = l.Reopen(id, Closing{}, next); err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, l, id, copiedEntry(l.End(id), 10))
+		mustCommit(t, l)
+	}
+	mustBe(part(1, 0, 0, nil))
+	cutSource(33)
+	mustBe(part(1, 0, 0, &Cut{33, 16}), part(2, 33, 17, nil))
+	cutSource(40)
+	mustBe(part(1, 0, 0, &Cut{33, 16}), part(2, 33, 17, &Cut{40, 24}), part(3, 40, 27, nil))
+	cutSource(16) // below both
+	mustBe(part(1, 0, 0, &Cut{16, 11}), part(4, 16, 37, nil))
+	cutSource(12) // in what was lost
+	mustBe(part(1, 0, 0, &Cut{12, 10}), part(5, 12, 47, nil))
+	cutSource(0)
+	mustBe(part(6, 0, 57, nil))
+	reopen(t, l)
+}

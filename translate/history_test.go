@@ -16,20 +16,27 @@ import (
 // ledger, and beside it the two axes written down offset by offset, which is
 // all that the oracle looks at.
 type history struct {
-	scope, base int64
+	scope, base int64    // where the books begin as far as they hold
+	opens       severing // where they began
 	steps       []step
 	earlier     *history // the closed generation before it; nil if there is none
 	cuts        []int    // steps in which the target was cut off, ascending; see cutIn
 
 	source []sourcePlace // by source offset
 	target []int64       // by target offset less base: the source offset; -1 for a note
+	booked []int64       // by target offset less base: the source offset that the books say, held or not; of a note -1 less that behind it
 }
 
-// A step is an entry, and whether the ledger commits behind it.
+// A step is an entry, or a severing, and whether the ledger commits behind it.
 type step struct {
-	entry  ledger.Entry
-	commit bool
+	entry   ledger.Entry
+	severed *severing
+	commit  bool
 }
+
+// A severing is where the next generation begins behind a cut of the source's log,
+// and of the target's if that is below the books' end there.
+type severing struct{ scope, base int64 }
 
 // A sourcePlace is what became of one source offset.
 type sourcePlace struct {
@@ -40,7 +47,7 @@ type sourcePlace struct {
 // newHistory returns the history of a partition whose scope starts at a source
 // offset, and whose target log ended at base when the pair was opened.
 func newHistory(scope, base int64) *history {
-	h := &history{scope: scope, base: base}
+	h := &history{scope: scope, base: base, opens: severing{scope, base}}
 	for range scope {
 		h.source = append(h.source, sourcePlace{ledger.BeforeStart, -1})
 	}
@@ -67,7 +74,7 @@ func (h *history) copied(plan string, epoch int32) *history {
 		offset, tile := h.sourceEnd(), letters[letter]
 		if tile == ledger.Copied {
 			h.source = append(h.source, sourcePlace{tile, h.targetEnd()})
-			h.target = append(h.target, offset)
+			h.target, h.booked = append(h.target, offset), append(h.booked, offset)
 			continue
 		}
 		h.source = append(h.source, sourcePlace{tile, -1})
@@ -111,9 +118,34 @@ func (h *history) note(tile ledger.Tile, n int64) *history {
 		e.Origin = ledger.Range{Start: 0, End: n}
 	}
 	for range n {
-		h.target = append(h.target, -1)
+		h.target, h.booked = append(h.target, -1), append(h.booked, -1-h.sourceEnd())
 	}
 	h.steps = append(h.steps, step{entry: e})
+	return h
+}
+
+// sever has the source's log cut at an offset, and the target's at another: what the
+// target had of the source behind that is a copy of nothing any more, and what it has
+// lost is copied again, from the first of it on.
+func (h *history) sever(source, target int64) *history {
+	s := severing{source, max(target, h.base)}
+	for _, offset := range h.booked[s.base-h.base:] {
+		if offset >= 0 {
+			s.scope = min(s.scope, offset)
+		}
+	}
+	h.source = h.source[:s.scope]
+	h.target, h.booked = h.target[:s.base-h.base], h.booked[:s.base-h.base]
+	for i, offset := range h.target {
+		if offset >= s.scope {
+			h.target[i] = -1
+		}
+	}
+	note := len(h.booked) > 0 && h.booked[0] < 0 && -1-h.booked[0] <= s.scope
+	if s.scope < h.scope || s.scope == h.scope && !note { // nothing is left
+		h.scope, h.base, h.target, h.booked = s.scope, s.base, nil, nil
+	}
+	h.steps = append(h.steps, step{severed: &s})
 	return h
 }
 
@@ -135,9 +167,16 @@ func decode(numbers []uint32) *history {
 		h.earlier = decode(numbers[1+len(numbers)/2:])
 	}
 	for _, n := range numbers[1:] {
-		kind, rest := n%16, n/16
+		kind, rest := n%17, n/17
 		size := int64(rest%4) + 1
 		switch {
+		case kind == 16:
+			source, target := h.sourceEnd()-int64(rest%16), h.targetEnd()
+			if rest/16%3 == 0 {
+				target -= int64(rest / 48 % 16)
+			}
+			h.sever(max(source, h.scope), target)
+			continue
 		case kind < 8:
 			// The leader epoch keeps some entries from being joined.
 			h.copied(plan(rest/4), int32(rest%3))
@@ -209,10 +248,14 @@ func checkAndClose(l *ledger.Ledger) (err error) {
 // orders is the pair of a history: the topic orders, called b.orders on the
 // target.
 func (h *history) orders(partition int32) ledger.Pair {
-	return ledger.Pair{
+	p := ledger.Pair{
 		SourceTopic: "orders", TargetTopic: "b.orders", Partition: partition,
-		ScopeStart: h.scope, TargetBase: h.base,
+		ScopeStart: h.opens.scope, TargetBase: h.opens.base,
 	}
+	for before := h; before != nil; before = before.earlier {
+		p.SourceTopicID[0]++
+	}
+	return p
 }
 
 // book writes a history into a ledger, as the next generation of orders, behind
@@ -241,7 +284,12 @@ func (h *history) book(l *ledger.Ledger, partition int32) (translate.Books, erro
 			}
 			_, s.entry = halves(&s.entry)
 		}
-		if err := l.Append(books.Pair, s.entry); err != nil {
+		if s.severed != nil {
+			books.Pair, err = h.severIn(books, s.severed, partition)
+		} else {
+			err = l.Append(books.Pair, s.entry)
+		}
+		if err != nil {
 			return translate.Books{}, err
 		}
 		if !s.commit {
@@ -259,7 +307,7 @@ func (h *history) book(l *ledger.Ledger, partition int32) (translate.Books, erro
 // comes before is in the one generation, and what comes behind in the other. It
 // makes no difference to what an offset translates to.
 func (h *history) cutIn(books translate.Books, at int, partition int32) (ledger.PairID, error) {
-	for i := at; i < min(at+1+at%3, len(h.steps)); i++ {
+	for i := at; i < min(at+1+at%3, len(h.steps)) && h.steps[i].severed == nil; i++ {
 		if err := books.Ledger.Append(books.Pair, h.steps[i].entry); err != nil {
 			return 0, err
 		}
@@ -269,6 +317,25 @@ func (h *history) cutIn(books translate.Books, at int, partition int32) (ledger.
 	next.ScopeStart, next.TargetBase = rest.Source.Start, rest.Target.Start
 	cut := &ledger.Cut{Source: next.ScopeStart, Target: next.TargetBase}
 	return books.Ledger.Reopen(books.Pair, ledger.Closing{Reason: "target_lost_records", Cut: cut}, next)
+}
+
+// severIn opens the next generation behind a cut of the source's log.
+func (h *history) severIn(books translate.Books, s *severing, partition int32) (ledger.PairID, error) {
+	l := books.Ledger
+	if err := l.Commit(); err != nil {
+		return 0, err
+	}
+	closing := ledger.Closing{Reason: "source_truncated"}
+	if s.base < l.End(books.Pair).Target {
+		cut, err := l.CutAt(books.Pair, s.base)
+		if err != nil {
+			return 0, err
+		}
+		closing.Cut = &cut
+	}
+	next := h.orders(partition)
+	next.ScopeStart, next.TargetBase = s.scope, s.base
+	return l.Reopen(books.Pair, closing, next)
 }
 
 // halves cuts an entry in two, of which the second is not empty: a copied one in

@@ -23,6 +23,17 @@ func (line lineage) byTarget(offset int64) int {
 	return i
 }
 
+// behindHole returns the first target offset at or above one that books can have: a
+// generation may begin behind copies of which the source has lost the records, and
+// which those before it therefore do not count.
+func (line lineage) behindHole(offset int64) int64 {
+	i := line.byTarget(offset)
+	for ; i < len(line)-1 && offset >= line[i].Closed.Cut.Target; i++ {
+		offset = max(offset, line[i+1].TargetBase)
+	}
+	return offset
+}
+
 // clip takes from an entry of the i-th generation what lies behind its cut. It
 // returns false if nothing is left, or the entry only says what is not in the
 // scope of a later generation.

@@ -13,6 +13,7 @@ import (
 type reading struct {
 	pair ledger.Pair
 	line lineage
+	torn bool            // an earlier generation has something of what lies below, and does not join
 	end  ledger.Position // of both books; later commits change nothing before it
 
 	source cursor // on the entry of the offset that is asked for
@@ -42,11 +43,11 @@ func (s *reading) open(b Books) (why string, err error) {
 	case pair.Closed != nil:
 		return closedDetail(&pair), nil
 	}
-	line, err := b.Ledger.Lineage(pair)
+	line, whole, err := b.Ledger.Lineage(pair)
 	if err != nil {
 		return "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
 	}
-	s.pair, s.line, s.end = pair, line, b.Ledger.Committed(b.Pair)
+	s.pair, s.line, s.torn, s.end = pair, line, !whole, b.Ledger.Committed(b.Pair)
 	s.source.open(b.Ledger, line, sourceBook())
 	s.ahead.open(b.Ledger, line, sourceBook())
 	s.target.open(b.Ledger, line, targetBook())
@@ -62,7 +63,16 @@ func closedDetail(pair *ledger.Pair) string {
 	return detail
 }
 
+func (s *reading) tornDetail() string {
+	first := &s.line[0]
+	return fmt.Sprintf("generation %d of the book begins at source offset %d, target offset %d, and the one before it does not join it there",
+		first.Generation, first.ScopeStart, first.TargetBase)
+}
+
 func (s *reading) forward(offset int64) (Result, error) {
+	if s.torn && offset < s.line[0].ScopeStart {
+		return forwards().unknown(offset, s.tornDetail()), nil
+	}
 	r := Result{SourceOffset: offset, TargetOffset: s.end.Target, CopiedTo: s.end.Source}
 	if offset >= s.end.Source {
 		r.Status, r.Distance, r.Detail = pastEnd("source", s.end.Source, offset)
@@ -144,6 +154,9 @@ func (s *reading) badEnd(e *ledger.Entry) (int64, error) {
 }
 
 func (s *reading) reverse(offset int64) (Result, error) {
+	if s.torn && offset < s.line[0].TargetBase {
+		return backwards().unknown(offset, s.tornDetail()), nil
+	}
 	r := Result{SourceOffset: s.end.Source, TargetOffset: offset, CopiedTo: s.end.Source}
 	if offset >= s.end.Target {
 		r.Status, r.Distance, r.Detail = pastEnd("target", s.end.Target, offset)
@@ -183,7 +196,10 @@ func (s *reading) copiedFrom(target int64) (*ledger.Entry, bool, error) {
 	if c.done && target >= c.from && (!c.found || target <= c.entry.Target.Start) {
 		return &c.entry, c.found, nil
 	}
-	for at := target; at < s.end.Target; {
+	for at := target; ; {
+		if at = s.line.behindHole(at); at >= s.end.Target {
+			break
+		}
 		e, err := s.target.entry(at)
 		if err != nil {
 			return nil, false, err

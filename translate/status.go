@@ -6,8 +6,9 @@ import "fmt"
 type Status uint8
 
 const (
-	// Unknown: there is no book, or its generation is closed. There is no
-	// answer.
+	// Unknown: there is no book, its generation is closed, or the offset lies below
+	// it where an earlier generation ends before it, or on the target behind it.
+	// There is no answer.
 	Unknown Status = iota
 
 	// Exact: the answer is the first copied record at or after the offset.

@@ -35,9 +35,9 @@ type Result struct {
 }
 
 // Forward translates a source offset into a target offset. Where the pair goes on
-// from a generation that was closed with a cut, the books of that one answer for
-// what lies below. It never falls as
-// offset rises, it is never inside a note, and never beyond the end of the
+// from an earlier generation, as the target had lost what it says from there on, or the
+// source's log was cut there, the books of that one answer for what lies below. It
+// never falls as offset rises, it is never inside a note, and never beyond the end of the
 // target book.
 //
 // It takes two or three searches of the ledger, however large that is, except

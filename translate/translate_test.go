@@ -223,6 +223,54 @@ func TestNoBookNoAnswer(t *testing.T) {
 	}
 }
 
+// TestGenerationsThatDoNotJoin: where an earlier generation of the same topics ends
+// below the next one, or reaches behind its start on the target, nobody knows what
+// stands there. One of other topics has no say.
+func TestGenerationsThatDoNotJoin(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		scope int64 // of the next generation
+		base  int64
+		topic byte // the source topic of it
+		below translate.Status
+	}{
+		{"a gap", 11, 10, 0, translate.Unknown},
+		{"twice on the target", 10, 9, 0, translate.Unknown},
+		{"they join", 10, 10, 0, translate.Exact},
+		{"another topic", 11, 10, 7, translate.BeforeStart},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := mustCreate(t)
+			h := newHistory(0, 0).copied("rrrrrrrrrr", 0)
+			books := h.mustBook(t, l, 0)
+			next := h.orders(0)
+			next.ScopeStart, next.TargetBase = test.scope, test.base
+			next.SourceTopicID[0] += test.topic
+			id, err := l.Reopen(books.Pair, ledger.Closing{}, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			books.Pair = id
+			end := l.End(id)
+			e := newHistory(end.Source, end.Target).copied("rrr", 0).steps[0].entry
+			if err := errors.Join(l.Append(id, e), l.Commit()); err != nil {
+				t.Fatal(err)
+			}
+			for _, offset := range []int64{0, 5, 9} {
+				if r, err := translate.Forward(books, offset); err != nil || r.Status != test.below || (r.TargetOffset < 0) != (test.below == translate.Unknown) {
+					t.Errorf("source offset %d: %+v, %v", offset, r, err)
+				}
+			}
+			if r, err := translate.Reverse(books, 5); err != nil || r.Status != test.below {
+				t.Errorf("target offset 5: %+v, %v", r, err)
+			}
+			if r, err := translate.Forward(books, test.scope+1); err != nil || r.Status != translate.Exact || r.TargetOffset != test.base+1 {
+				t.Errorf("source offset %d: %+v, %v", test.scope+1, r, err)
+			}
+		})
+	}
+}
+
 func TestErrors(t *testing.T) {
 	l, err := create(filepath.Join(t.TempDir(), "flow.ledger"))
 	if err != nil {

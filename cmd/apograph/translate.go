@@ -23,7 +23,8 @@ func translateCommand() command {
 			"  beyond_copied  the ledger does not reach the offset, by distance offsets\n" +
 			"  before_start   below the start of the scope, by distance offsets\n" +
 			"  lost           not copied because it was lost; distance offsets are skipped\n" +
-			"  unknown        no book of the partition, or a closed one: there is no answer\n\n" +
+			"  unknown        no book of the partition, a closed one, or one that does not join\n" +
+			"                 the one before it: there is no answer\n\n" +
 			"The ledger alone is enough for offsets as arguments or in a file, which is one\n" +
 			"of kafka-consumer-groups --reset-offsets --export, of either form. --group\n" +
 			"without a file reads what the group has committed on the source. With the\n" +

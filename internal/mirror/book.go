@@ -9,8 +9,8 @@ import (
 )
 
 // A book is the books of a source partition as its open pair goes on with them:
-// that pair's, and those of the generations before it that were cut off where the
-// next one begins, and hold below.
+// that pair's, and those of the generations before it as far as they hold below where
+// the next one begins.
 type book struct {
 	ledger *ledger.Ledger
 	parts  []part // the newest first
@@ -25,7 +25,7 @@ type part struct {
 // bookOf returns the books that end with a pair.
 func bookOf(l *ledger.Ledger, pair ledger.Pair) (book, error) {
 	b := book{ledger: l}
-	line, err := l.Lineage(pair)
+	line, _, err := l.Lineage(pair)
 	for _, p := range slices.Backward(line) {
 		limit := int64(math.MaxInt64)
 		if p.ID != pair.ID {

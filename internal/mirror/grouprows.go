@@ -24,7 +24,7 @@ const (
 	HeldBack      Reason = "beyond_copied"  // the copy does not reach the group's offset: the end of what is copied stands for it
 	BeyondEnd     Reason = "beyond_end"     // the source's log does not reach it either
 	NotCopiedYet  Reason = "not_copied_yet" // the topic is in scope, and has no book yet
-	NoBook        Reason = "no_book"        // the book is closed, and the next one not open
+	NoBook        Reason = "no_book"        // the book is closed, and the next one not open; or it does not join the one before it
 	SourceChanged Reason = "source_changed" // the source topic is gone, was created again, or its log was cut
 	ShareGroup    Reason = "share_group"    // a group of a kind without committed offsets
 	NoOffset      Reason = "no_offset"      // the group has committed none, or a negative one

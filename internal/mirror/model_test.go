@@ -107,7 +107,27 @@ func (m *model) loseTail(target int64) {
 		holder, start = before, min(start, m.cutAt(before, target).Source)
 	}
 	m.reopen(ledger.Closing{Reason: "the target lost records", Cut: &cut}, start, target, now.SourceTopicID, now.TargetTopicID)
-	m.records = slices.DeleteFunc(m.records, func(c copied) bool { return c.downstream >= target })
+	m.records = slices.DeleteFunc(m.records, func(c copied) bool { return c.downstream >= target || c.upstream >= start })
+}
+
+// cutSource has the source's log cut at an offset: the target goes on behind what it
+// has.
+func (m *model) cutSource(source int64) {
+	m.t.Helper()
+	m.commit()
+	now := m.pair()
+	m.reopen(ledger.Closing{Reason: "the source was cut"}, source, m.ledger.End(m.id).Target, now.SourceTopicID, now.TargetTopicID)
+	m.records = slices.DeleteFunc(m.records, func(c copied) bool { return c.upstream >= source })
+}
+
+// lowest returns where the books of the source topic begin that there is now.
+func (m *model) lowest() int64 {
+	now := m.pair()
+	start := now.ScopeStart
+	for before, ok := m.ledger.Previous(now.ID); ok && before.SourceTopicID == now.SourceTopicID; before, ok = m.ledger.Previous(before.ID) {
+		start = min(start, before.ScopeStart)
+	}
+	return start
 }
 
 func (m *model) cutAt(pair ledger.Pair, target int64) ledger.Cut {
@@ -137,10 +157,7 @@ func (m *model) deleteTarget(lost int64) {
 	m.commit()
 	now := m.pair()
 	now.TargetTopicID[0]++
-	start := now.ScopeStart
-	for before, ok := m.ledger.Previous(now.ID); ok && before.SourceTopicID == now.SourceTopicID; before, ok = m.ledger.Previous(before.ID) {
-		start = min(start, before.ScopeStart)
-	}
+	start := m.lowest()
 	m.reopen(ledger.Closing{Reason: "made anew", Cut: &ledger.Cut{Source: now.ScopeStart, Target: now.TargetBase}}, start, 0, now.SourceTopicID, now.TargetTopicID)
 	if m.records = nil; lost > 0 {
 		m.gap(ledger.Lost, lost)
@@ -192,6 +209,8 @@ func (m *model) step(r *rand.Rand) {
 			m.loseTail(r.Int64N(end.Target + 1))
 		case 2:
 			m.deleteTarget(r.Int64N(2) * r.Int64N(end.Source+10))
+		case 3:
+			m.cutSource(end.Source - r.Int64N(min(end.Source-m.lowest(), 500)+1))
 		}
 	}
 }

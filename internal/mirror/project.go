@@ -1,12 +1,17 @@
 package mirror
 
-import "slices"
+import (
+	"slices"
+
+	"apograph/ledger"
+)
 
 // A projection says how far the syncs of a source partition are.
 type projection struct {
-	last copied // the last sync; [none] if there was none
-	seen int64  // source offsets below were looked at: none behind last is copied
-	from int64  // nothing below is written: what is in the topic may be above it
+	last copied        // the last sync; [none] if there was none
+	pair ledger.PairID // whose books were looked at
+	seen int64         // source offsets below were: none behind last is copied
+	from int64         // nothing below is written: what is in the topic may be above it
 }
 
 // next returns the syncs to write of a partition whose source book ends at end: at
@@ -30,7 +35,10 @@ type projection struct {
 // A record behind a gap needs none: all offsets in the gap, and that of the
 // record, are translated exactly by the one before.
 func (p projection) next(b book, end, spacing int64, room int) (syncs []copied, after projection, err error) {
-	after = projection{last: p.last, seen: end}
+	if p.pair != b.parts[0].id {
+		p.pair, p.seen = b.parts[0].id, 0 // it may begin below, where the source's log was cut
+	}
+	after = projection{last: p.last, pair: p.pair, seen: end}
 	wrong := none()
 	if p.last.exists() {
 		holds, err := b.holds(p.last)

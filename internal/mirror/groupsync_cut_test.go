@@ -1,0 +1,145 @@
+package mirror_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"apograph/internal/groups"
+	"apograph/internal/kafkatest"
+	"apograph/internal/mirror"
+	"apograph/ledger"
+	"apograph/replicate"
+)
+
+// tens appends records of these numbers to orders-0, in batches of ten.
+func (w *groupWorld) tens(on *kafkatest.Cluster, from, to int) {
+	w.t.Helper()
+	for ; from < to; from += 10 {
+		records := make([]*kgo.Record, 10)
+		for i := range records {
+			records[i] = &kgo.Record{Topic: "orders", Value: fmt.Appendf(nil, "%d", from+i), Timestamp: w.clock}
+		}
+		if err := on.Append(w.t.Context(), kafkatest.None, records...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// order gives an order about orders-0.
+func (w *groupWorld) order(o ledger.Order) {
+	w.t.Helper()
+	o.SourceTopic = "orders"
+	if err := replicate.OrderOffline(w.book, o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// loseTail has a cluster lose what stands from an offset on in orders-0, while no
+// copy runs.
+func (w *groupWorld) loseTail(on *kafkatest.Cluster, offset int64) {
+	w.t.Helper()
+	w.stop()
+	if err := on.LoseTail("orders", 0, offset); err != nil {
+		w.t.Fatal(err)
+	}
+	w.begin()
+}
+
+// mustBeExact commits for a group at each offset of the source, and compares its
+// checkpoint, and what it has on the target, with where the first record stands there
+// that it has yet to read.
+func (w *groupWorld) mustBeExact(name string) {
+	w.t.Helper()
+	bounds, err := w.pair.Source.ReadBounds(w.t.Context(), "orders", 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for offset := range bounds.HighWatermark + 1 {
+		commitFor(w.t, w.pair.Source.Bootstrap, fmt.Sprint(name, offset), "orders", 0, offset, "")
+	}
+	w.round()
+	source, sourceErr := w.pair.Source.ReadCommitted(w.t.Context(), "orders", 0)
+	target, targetErr := w.pair.Target.ReadCommitted(w.t.Context(), "orders", 0)
+	if sourceErr != nil || targetErr != nil {
+		w.t.Fatal(sourceErr, targetErr)
+	}
+	got := make(map[string]int64)
+	for _, c := range w.checkpoints() {
+		got[c.Group] = c.Downstream
+	}
+	for offset := range bounds.HighWatermark + 1 {
+		group, want := fmt.Sprint(name, offset), exactOffset(source, target, offset)
+		if there, ok := got[group]; !ok || there != want || w.on(group, "orders", 0) != want {
+			w.t.Errorf("source offset %d: checkpoint %d, %t; on the target %d; want %d", offset, there, ok, w.on(group, "orders", 0), want)
+		}
+	}
+}
+
+// cutSource has the source's log of orders-0 cut at an offset, and go on with records
+// of other numbers, which a person accepts.
+func (w *groupWorld) cutSource(at int64, from, to int) {
+	w.t.Helper()
+	w.loseTail(w.pair.Source, at)
+	w.tens(w.pair.Source, from, to)
+	w.copy()
+	w.round()
+	if r := w.row("g", "orders", 0); r.Action != groups.DoNothing || r.Reason != mirror.SourceChanged {
+		w.t.Errorf("before it is accepted: %+v", r)
+	}
+	w.order(ledger.Order{AcceptTruncated: true})
+	w.copy()
+}
+
+// TestGroupSyncOverSourceCuts: the source's log was cut, which a person accepted. A
+// group below the cut goes on where its records are on the target, from before that;
+// one above it behind what the source has no more. More cuts change nothing of that,
+// above the one before or below, nor does it if the target has lost its end as well.
+func TestGroupSyncOverSourceCuts(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.tens(w.pair.Source, 0, 100)
+	w.commit(w.pair.Source, "g", "orders", 0, 50)
+	w.copy()
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 50)
+	w.cutSource(90, 1000, 1020)
+	w.commit(w.pair.Source, "g", "orders", 0, 55)
+	n := len(w.checkpoints())
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 55)
+	w.mustWrite(&n, "g orders-0 55->55 by hand")
+	w.mustBeExact("one cut ")
+	w.cutSource(100, 2000, 2020)
+	w.mustBeExact("above it ")
+	w.cutSource(70, 3000, 3020)
+	w.mustBeExact("below both ")
+	w.loseTail(w.pair.Target, 120)
+	w.cutSource(80, 4000, 4020)
+	w.mustBeExact("on both sides ")
+	w.mustRow("g", groups.None, "", 55)
+}
+
+// TestGroupSyncBetweenBooks: where the books of two generations do not join, nobody
+// knows what stands below the newer one: nothing is committed, and no checkpoint says
+// anything.
+func TestGroupSyncBetweenBooks(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.tens(w.pair.Source, 0, 100)
+	w.commit(w.pair.Source, "g", "orders", 0, 50)
+	w.copy()
+	for _, pair := range w.book.Pairs() {
+		if pair.Partition != 0 {
+			continue
+		}
+		next := pair
+		next.ID, next.Generation, next.ScopeStart, next.TargetBase, next.Producer.ID = 0, 0, 110, 100, 99
+		if _, err := w.book.Reopen(pair.ID, ledger.Closing{}, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.round()
+	w.mustRow("g", groups.DoNothing, mirror.NoBook, -1)
+	n := 0
+	w.mustWrite(&n)
+}
