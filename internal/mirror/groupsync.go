@@ -59,7 +59,9 @@ type syncRound struct {
 	cluster *groups.Cluster
 	looked  *reading
 	rows    []GroupStatus
-	wishes  []wish // that may still be committed
+	topics  map[string]groups.Topic            // of the target, that offsets are in
+	bounds  map[groups.Partition]groups.Bounds // of those that are there
+	wishes  []wish                             // that may still be committed
 	kept    map[string]map[groups.Partition]ledger.GroupCommit
 	keep    map[string][]ledger.GroupCommit // what is to be kept afterwards
 	failed  map[string]error                // by group
@@ -79,10 +81,11 @@ func (g *groupSync) round(ctx context.Context) error {
 		groupSync: g, cluster: cluster, looked: looked, failed: maps.Clone(looked.failed),
 		kept: make(map[string]map[groups.Partition]ledger.GroupCommit), keep: make(map[string][]ledger.GroupCommit),
 	}
-	r.consider(ctx)
-	if err := r.checkTarget(ctx); err != nil {
+	boundsErr, err := r.lookAtTarget(ctx)
+	if err != nil {
 		return err
 	}
+	r.consider(ctx, boundsErr)
 	r.checkGroups(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -100,8 +103,9 @@ func (g *groupSync) round(ctx context.Context) error {
 	return faults(r.rows, r.failed)
 }
 
-// consider compares what groups have on the target with what they should have.
-func (r *syncRound) consider(ctx context.Context) {
+// consider compares what groups have on the target with what they should have. The
+// error is why bounds of the target's logs may not be known.
+func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 	ids := r.looked.chosen.ids
 	offsets := r.cluster.Offsets(ctx, ids)
 	r.rows = r.looked.rows()
@@ -125,30 +129,44 @@ func (r *syncRound) consider(ctx context.Context) {
 			memory.Undecided, memory.Before = false, 0
 			r.keep[o.group] = append(r.keep[o.group], memory)
 		}
-		action, reason := decide(o.Offset, o.offset, row.Committed, memory, remembered, r.rewinds)
-		if row.Action = action; reason != "" {
+		log, reason, err := r.logOf(o, boundsErr)
+		if reason != "" {
+			r.refuse(row, reason, err)
+			continue
+		}
+		if row.Action, reason = decide(o.Offset, log.Start, o.offset, row.Committed, memory, remembered, r.rewinds); reason != "" {
 			row.Reason = reason
 		}
-		if action == groups.DoCommit {
-			r.wishes = append(r.wishes, wish{
-				row: first + i, offset: o, memory: memory, remembered: remembered,
-				commit: groups.Commit{
-					Group: o.group, Partition: o.onTarget(), Offset: o.Offset, Metadata: o.metadata, Seen: row.Committed,
-				},
-			})
+		if row.Action != groups.DoCommit {
+			if row.Committed > log.End { // it has lost what the group has read
+				r.refuse(row, TargetChanged, nil)
+			}
+			continue
 		}
+		r.wishes = append(r.wishes, wish{
+			row: first + i, offset: o, memory: memory, remembered: remembered,
+			commit: groups.Commit{
+				Group: o.group, Partition: o.onTarget(), TopicID: r.topics[o.TargetTopic].ID, Offset: max(o.Offset, log.Start),
+				Metadata: o.metadata, Seen: row.Committed,
+			},
+		})
 	}
 	r.forget(ctx, offsets)
 }
 
 // decide says what to do for a group that has committed source on the source,
-// which is offset on the target, where it has committed has.
+// which is offset on the target, where it has committed has, and the log begins at
+// start.
 //
 // Where it has nothing any more, although the flow committed for it, that has
 // expired, as offsets of groups without members do, or somebody deleted the group:
 // it is committed again, for a group without an offset would skip all that is
 // there if it begins with the latest.
-func decide(offset, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
+//
+// Where it is ahead, and the flow has put it there for a source offset that was no
+// higher, the target has lost what it had read, and has got it again: it goes back
+// with it, for what it would skip it has not read.
+func decide(offset, start, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
 	switch {
 	case has == offset:
 		return groups.None, ""
@@ -158,9 +176,11 @@ func decide(offset, source, has int64, memory ledger.GroupCommit, remembered, re
 		return groups.DoNothing, TakenOver
 	case has < offset:
 		return groups.DoCommit, ""
-	case remembered && source == memory.Source:
+	case remembered && has <= start:
 		// What the flow committed was put where the target's log began.
 		return groups.None, ""
+	case remembered && source >= memory.Source && has >= memory.Offset:
+		return groups.DoCommit, ""
 	case remembered && source < memory.Source && rewinds:
 		return groups.DoCommit, ""
 	}
@@ -200,48 +220,42 @@ func (r *syncRound) drop(refused func(w *wish) (Reason, error)) {
 	})
 }
 
-// checkTarget looks whether the target's topics are those of the books and still
-// hold what is to be read next. An offset below the log start moves up to it: a
-// consumer that finds it gone may begin with the latest.
-func (r *syncRound) checkTarget(ctx context.Context) error {
+// lookAtTarget looks at the target's topics in which offsets are to be. The first
+// error is why not all bounds are known.
+func (r *syncRound) lookAtTarget(ctx context.Context) (boundsErr, err error) {
 	names := make(map[string]bool)
-	for i := range r.wishes {
-		names[r.wishes[i].offset.TargetTopic] = true
-	}
-	topics, err := r.cluster.Topics(ctx, sortedKeys(names))
-	if err != nil {
-		return err
-	}
-	maps.DeleteFunc(names, func(name string, _ bool) bool { return topics[name].Err != nil })
-	bounds, boundsErr := r.cluster.Bounds(ctx, sortedKeys(names))
-	r.drop(func(w *wish) (Reason, error) {
-		found, log := topics[w.offset.TargetTopic], bounds[w.commit.Partition]
-		switch _, known := bounds[w.commit.Partition]; {
-		case errors.Is(found.Err, groups.ErrNoTopic), found.IsOther(w.offset.TargetTopicID):
-			return TargetChanged, nil
-		case found.Err != nil:
-			return failure(found.Err), found.Err
-		case !known, log.Err != nil:
-			err := errors.Join(log.Err, boundsErr, fmt.Errorf("the bounds of %v on %s are not known", w.commit.Partition, r.cluster.Alias))
-			return failure(err), err
-		case log.End < w.commit.Offset:
-			return TargetChanged, nil
+	for i := range r.looked.offsets {
+		if o := &r.looked.offsets[i]; o.reason == "" {
+			names[o.TargetTopic] = true
 		}
-		return "", nil
-	})
-	for i := range r.wishes {
-		w := &r.wishes[i]
-		w.commit.TopicID = topics[w.offset.TargetTopic].ID
-		w.commit.Offset = max(w.commit.Offset, bounds[w.commit.Partition].Start)
 	}
-	r.wishes = slices.DeleteFunc(r.wishes, func(w wish) bool {
-		there := w.commit.Offset == w.commit.Seen // it is where the target's log begins
-		if there {
-			r.rows[w.row].Action = groups.None
-		}
-		return there
-	})
-	return nil
+	if r.topics, err = r.cluster.Topics(ctx, sortedKeys(names)); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return r.topics[name].Err != nil })
+	r.bounds, boundsErr = r.cluster.Bounds(ctx, sortedKeys(names))
+	return boundsErr, nil
+}
+
+// logOf returns the bounds of the target's log that an offset is in, or a reason why
+// nothing can be said of it: the topic must be that of the books, and hold what is to
+// be read next. An offset below the log start moves up to it: a consumer that finds it
+// gone may begin with the latest.
+func (r *syncRound) logOf(o *groupOffset, boundsErr error) (groups.Bounds, Reason, error) {
+	found, p := r.topics[o.TargetTopic], o.onTarget()
+	log, known := r.bounds[p]
+	switch {
+	case errors.Is(found.Err, groups.ErrNoTopic), found.IsOther(o.TargetTopicID):
+		return log, TargetChanged, nil
+	case found.Err != nil:
+		return log, failure(found.Err), found.Err
+	case !known, log.Err != nil:
+		err := errors.Join(log.Err, boundsErr, fmt.Errorf("the bounds of %v on %s are not known", p, r.cluster.Alias))
+		return log, failure(err), err
+	case log.End < o.Offset:
+		return log, TargetChanged, nil
+	}
+	return log, "", nil
 }
 
 // checkGroups leaves groups alone that have members on the target, or of which

@@ -143,3 +143,66 @@ func TestGroupSyncBetweenBooks(t *testing.T) {
 	n := 0
 	w.mustWrite(&n)
 }
+
+// TestGroupSyncAfterRecopy: the target has lost records that a group was taken to
+// have read, and got them again, one place or more further down. While the partition
+// stands, the group is said to be in a log that has lost its end; then it goes back
+// with its records, unless its owner had moved it. With members it waits.
+func TestGroupSyncAfterRecopy(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.tens(w.pair.Source, 0, 80)
+	w.copy()
+	w.tens(w.pair.Target, 5000, 5010) // by somebody else, which a person tolerates
+	w.order(ledger.Order{TolerateForeign: true})
+	w.tens(w.pair.Source, 80, 100)
+	w.copy()
+	for group, at := range map[string]int64{"g": 100, "below": 40, "theirs": 60, "rewound": 100} {
+		w.commit(w.pair.Source, group, "orders", 0, at)
+	}
+	w.commit(w.pair.Target, "theirs", "orders", 0, 105)
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 110)
+	w.mustRow("below", groups.DoCommit, "", 40)
+	w.mustRow("theirs", groups.DoNothing, mirror.Ahead, 105)
+	w.commit(w.pair.Source, "rewound", "orders", 0, 50)
+	w.loseTail(w.pair.Target, 80)
+	for range 2 {
+		w.round()
+		w.mustRow("g", groups.DoNothing, mirror.TargetChanged, 110)
+		w.mustRow("below", groups.None, "", 40)
+		w.mustRow("theirs", groups.DoNothing, mirror.TargetChanged, 105)
+		w.mustRow("rewound", groups.DoNothing, mirror.TargetChanged, 110)
+		w.copy() // which stops
+	}
+	w.order(ledger.Order{TolerateForeign: true, Recopy: true})
+	w.copy()
+	member := w.pair.Target.Consume(t.Context(), t, "g")
+	w.round()
+	w.mustRow("g", groups.DoNothing, mirror.Active, 110)
+	member.Close()
+	w.commit(w.pair.Target, "g", "orders", 0, 110)
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 100)
+	w.tens(w.pair.Source, 100, 130)
+	w.copy()
+	w.round()
+	w.mustRow("g", groups.None, "", 100)
+	w.mustRow("below", groups.None, "", 40)
+	w.mustRow("theirs", groups.DoNothing, mirror.Ahead, 105)
+	w.mustRow("rewound", groups.DoNothing, mirror.Ahead, 110)
+}
+
+// TestGroupSyncGoesBackTwice: a way back that a process died at is gone again.
+func TestGroupSyncGoesBackTwice(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.produce("orders", 0, 20)
+	w.commit(w.pair.Source, "g", "orders", 0, 9)
+	w.copy()
+	w.commit(w.pair.Target, "g", "orders", 0, 15)
+	died := ledger.GroupCommit{Topic: "orders", Offset: 9, Source: 9, Undecided: true, Before: 15}
+	if err := w.book.KeepGroupCommits(map[string][]ledger.GroupCommit{"g": {died}}); err != nil {
+		t.Fatal(err)
+	}
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 9)
+}
