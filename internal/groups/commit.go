@@ -18,8 +18,9 @@ type Outcome struct {
 	// nothing or could not be read.
 	Committed int64
 
-	// Sent says that the commit was sent, so that it may have had an effect
-	// unless it was refused.
+	// Sent says that the commit was sent, and not just to be refused because of a
+	// member or of the group's kind: it may have had an effect, or, where an answer
+	// never came, may yet have one.
 	Sent bool
 
 	// Err says that the commit has failed, that its outcome is not known, or
@@ -79,7 +80,7 @@ type batch struct {
 	cluster  *Cluster
 	commits  []Commit
 	outcomes []Outcome
-	sent     []bool           // the commit was sent, and may have taken effect
+	sent     []bool           // see Outcome.Sent
 	settled  []bool           // nothing more is to be done about it
 	byGroup  map[string][]int // indexes
 
@@ -197,7 +198,9 @@ func (b *batch) send(ctx context.Context, id string, node int32, err error) {
 			answer = answers[b.commits[i].Partition]
 		}
 		decision, final, err := judge(answer)
-		b.sent[i] = true
+		if decision.Reason != Joined && decision.Reason != NoCommits {
+			b.sent[i] = true
+		}
 		b.outcomes[i].Decision, b.outcomes[i].Err, b.settled[i] = decision, err, final
 	}
 }

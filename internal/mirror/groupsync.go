@@ -317,8 +317,9 @@ func (r *syncRound) settle(w *wish, outcome *groups.Outcome, at int64) {
 		if row.Action = outcome.Action; outcome.Err != nil {
 			r.refuse(row, failure(outcome.Err), outcome.Err)
 		}
-	case outcome.Sent && outcome.Reason != groups.Joined && outcome.Reason != groups.NoCommits:
-		// It may have had an effect, so that what is kept stays undecided.
+	case outcome.Sent:
+		// It may have had an effect, or may have one yet, so that what is kept stays
+		// undecided.
 		r.refuse(row, reasonOf(outcome.Reason, outcome.Err), outcome.Err)
 		return
 	default:

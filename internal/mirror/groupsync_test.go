@@ -203,6 +203,28 @@ func TestGroupSyncJoined(t *testing.T) {
 	w.mustRow("g", groups.DoCommit, "", 5)
 }
 
+// TestGroupSyncStalled: the first try of a commit gets no answer, and the second is
+// refused as a member has joined. The first lands later, which is no takeover.
+func TestGroupSyncStalled(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.produce("orders", 0, 20)
+	w.commit(w.pair.Source, "g", "orders", 0, 5)
+	w.copy()
+	w.round()
+	w.commit(w.pair.Source, "g", "orders", 0, 9)
+	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
+	joined := w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+	w.round()
+	w.mustRow("g", groups.DoNothing, mirror.Active, 5)
+	if joined.Hits() != 1 {
+		t.Errorf("%d commits were refused", joined.Hits())
+	}
+	w.commit(w.pair.Target, "g", "orders", 0, 9)
+	w.commit(w.pair.Source, "g", "orders", 0, 11)
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 11)
+}
+
 // TestGroupSyncKinds: groups of each kind, on either side.
 func TestGroupSyncKinds(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{})
