@@ -38,7 +38,7 @@ func (r *attachReader) fetch(ctx context.Context) (answer *kmsg.FetchResponseTop
 		if answer, err = r.ask(ctx); err != nil || len(answer.RecordBatches) > 0 {
 			return err
 		}
-		if empty++; empty >= emptyAnswers && r.mayEnd {
+		if empty++; empty >= emptyAnswers && r.mayEnd && r.sees(answer) >= r.end {
 			answer = nil
 			return nil
 		}
@@ -48,6 +48,15 @@ func (r *attachReader) fetch(ctx context.Context) (answer *kmsg.FetchResponseTop
 		err = errMoved
 	}
 	return answer, err
+}
+
+// sees returns up to where the leader says that there may be something to read: a new
+// one may not know for a while how much of its log that is.
+func (r *attachReader) sees(answer *kmsg.FetchResponseTopicPartition) int64 {
+	if r.committed {
+		return answer.LastStableOffset
+	}
+	return answer.HighWatermark
 }
 
 func (r *attachReader) ask(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {

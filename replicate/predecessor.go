@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"apograph/internal/connect"
 	"apograph/internal/mm2"
 	"apograph/internal/pace"
 )
@@ -152,7 +152,7 @@ func alive(format string, args ...any) error {
 // lastBeat returns the time of the newest heartbeat of the flow that is near the
 // end of the topic; 0 if there is none.
 func (p *predecessor) lastBeat() (newest int64, err error) {
-	err = p.each(p.flow.target, p.flow.config.Target, p.Heartbeats, lastBeats, func(r *kgo.Record) {
+	err = p.each(p.flow.target, p.Heartbeats, lastBeats, func(r *kgo.Record) {
 		beat, err := mm2.ParseHeartbeat(r.Key, r.Value)
 		if err == nil && beat.Source == p.flow.source.alias && beat.Target == p.flow.target.alias {
 			newest = max(newest, beat.Timestamp)
@@ -220,7 +220,7 @@ func (p *predecessor) syncsEnd() (int64, error) {
 // learn reads what MirrorMaker says of positions.
 func (p *predecessor) learn() error {
 	f := p.flow
-	err := p.each(f.target, f.config.Target, p.OffsetsTopic, 0, func(r *kgo.Record) {
+	err := p.each(f.target, p.OffsetsTopic, 0, func(r *kgo.Record) {
 		if o, err := mm2.ParseSourceOffset(r.Key, r.Value); err == nil && o.Cluster == f.source.alias {
 			p.flushed[topicPartition{o.Topic, o.Partition}] = o.Offset >= 0
 		}
@@ -228,11 +228,7 @@ func (p *predecessor) learn() error {
 	if err != nil {
 		return err
 	}
-	config := f.config.Source
-	if p.SyncsTarget {
-		config = f.config.Target
-	}
-	return p.each(p.syncsCluster(), config, p.SyncsTopic, 0, func(r *kgo.Record) {
+	return p.each(p.syncsCluster(), p.SyncsTopic, 0, func(r *kgo.Record) {
 		s, err := mm2.ParseOffsetSync(r.Key, r.Value)
 		if err != nil {
 			return
@@ -294,13 +290,13 @@ func (p *predecessor) partitionsOf(c *cluster, topic string) (tps []topicPartiti
 
 // each calls take for the committed records of a topic, in order in each
 // partition; the last n offsets of each, all if n is 0.
-func (p *predecessor) each(c *cluster, config connect.Cluster, topic string, n int64, take func(r *kgo.Record)) error {
+func (p *predecessor) each(c *cluster, topic string, n int64, take func(r *kgo.Record)) error {
 	tps, err := p.partitionsOf(c, topic)
 	if err != nil || len(tps) == 0 {
 		return err
 	}
+	state, _ := c.topic(topic)
 	bounds := c.listAll(p.flow.ctx, tps, offsetQuery{replica: -1, timestamp: earliestOffset}, offsetQuery{replica: -1, timestamp: latestOffset, isolation: 1})
-	from, ends := map[int32]kgo.Offset{}, map[int32]int64{}
 	for _, tp := range tps {
 		start, end := bounds[0][tp], bounds[1][tp]
 		if err := errors.Join(start.err, end.err); err != nil {
@@ -310,56 +306,48 @@ func (p *predecessor) each(c *cluster, config connect.Cluster, topic string, n i
 		if n > 0 {
 			at = max(at, end.offset-n)
 		}
-		if at < end.offset {
-			from[tp.partition], ends[tp.partition] = kgo.NewOffset().At(at), end.offset
+		r := attachReader{cluster: c, tp: tp, id: state.id, next: at, end: end.offset, committed: true, mayEnd: true, within: readPatience}
+		if err := r.each(p.flow.ctx, take); err != nil {
+			return fmt.Errorf("cluster %s: read %v: %w", c.alias, tp, err)
 		}
-	}
-	if len(from) == 0 {
-		return nil
-	}
-	if err := readUpTo(p.flow.ctx, config, topic, from, ends, take); err != nil {
-		return fmt.Errorf("cluster %s: read topic %s: %w", c.alias, topic, err)
 	}
 	return nil
 }
 
-// silence is for how long nothing may come of a topic before its end counts as
-// reached: what stood there was compacted away.
-const silence = 5 * time.Second
+// readPatience is for how long a leader that gives nothing is asked again.
+const readPatience = 30 * time.Second
 
-// readUpTo calls take for the committed records of a topic, up to an end in each
-// partition.
-func readUpTo(ctx context.Context, config connect.Cluster, topic string, from map[int32]kgo.Offset, ends map[int32]int64, take func(r *kgo.Record)) error {
-	client, err := config.Client(
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
-	)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for len(ends) > 0 {
-		quiet, cancel := context.WithTimeout(ctx, silence)
-		fetches := client.PollFetches(quiet)
-		over := quiet.Err() != nil
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case over:
-			return nil
-		case fetches.Err() != nil:
-			return fetches.Err()
+// each calls take for the committed records from r.next on.
+func (r *attachReader) each(ctx context.Context, take func(r *kgo.Record)) error {
+	decompressor := kgo.DefaultDecompressor()
+	for r.next < r.end {
+		answer, err := r.fetch(ctx)
+		if errors.Is(err, errMoved) { // deleted meanwhile
+			start, err := r.cluster.listOffset(ctx, r.tp, offsetQuery{replica: -1, timestamp: earliestOffset})
+			if err != nil || start <= r.next {
+				return cmp.Or(err, errMoved)
+			}
+			r.next = start
+			continue
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			end, reading := ends[r.Partition]
-			if reading && r.Offset < end && !r.Attrs.IsControl() {
-				take(r)
+		if err != nil || answer == nil {
+			return err
+		}
+		fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+			Offset: r.next, IsolationLevel: kgo.ReadCommitted(), Topic: r.tp.topic, Partition: r.tp.partition,
+		}, answer, decompressor, nil)
+		if fetched.Err == nil && next <= r.next {
+			fetched.Err = fmt.Errorf("no whole batch at offset %d", r.next)
+		}
+		if fetched.Err != nil {
+			return fetched.Err
+		}
+		for _, record := range fetched.Records {
+			if record.Offset < r.end {
+				take(record)
 			}
-			if r.Offset+1 >= end {
-				delete(ends, r.Partition)
-			}
-		})
+		}
+		r.next = next
 	}
 	return nil
 }

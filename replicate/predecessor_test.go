@@ -109,6 +109,27 @@ func TestAttachWhileMirrorMakerIsAlive(t *testing.T) {
 	}
 }
 
+// TestAttachBesideALaggingLeader: a leader that has just been elected gives nothing of
+// MirrorMaker's topics for a while, which is not their end.
+func TestAttachBesideALaggingLeader(t *testing.T) {
+	m := newMirrored(t)
+	m.history()
+	m.copies(0, 60)
+	m.withPredecessor(nil)
+	mustAppend(t, m.Target, beat("source", "target", 2900*time.Millisecond))
+	fake, asked := m.pair.Target.Fake(), 0
+	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if asked++; asked > 6 {
+			return nil, nil, false
+		}
+		answer := kmsg.NewFetchResponseTopicPartition()
+		answer.HighWatermark, answer.LastStableOffset = 0, 0
+		return fetchAnswer(r, answer), nil, true
+	})
+	m.refused("its last heartbeat in topic heartbeats of cluster target is 2.9s old")
+}
+
 // TestAttachWithMirrorMakersWorkers waits until the group of its workers is empty.
 func TestAttachWithMirrorMakersWorkers(t *testing.T) {
 	m := newMirrored(t)

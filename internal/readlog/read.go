@@ -24,9 +24,11 @@ const (
 	fetchBytes = 8 << 20
 	fetchWait  = 500 * time.Millisecond
 
-	// emptyAnswers in a row mean that a cleaner has emptied the end of the log:
-	// LocalLog.read returns nothing only where no batch follows. What lies in
-	// remote storage may come late, but no compacted topic does (KIP-405).
+	// emptyAnswers in a row of a leader whose high watermark has reached the end mean
+	// that a cleaner has emptied the end of the log: LocalLog.read returns nothing
+	// only where no batch follows below the high watermark, and that of a new leader
+	// may be lower for a while. What lies in remote storage may come late, but no
+	// compacted topic does (KIP-405).
 	emptyAnswers = 3
 )
 
@@ -197,6 +199,8 @@ func (r *reader) fetch(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
+	case len(answer.RecordBatches) == 0 && answer.HighWatermark < r.log.End:
+		return fmt.Errorf("the leader has nothing to give, as its high watermark is %d, and the log was known to go on to %d", answer.HighWatermark, r.log.End)
 	}
 	return r.take(answer)
 }

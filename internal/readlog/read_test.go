@@ -197,6 +197,29 @@ func TestReadBehindACleaner(t *testing.T) {
 	}
 }
 
+// TestReadFromALaggingLeader: one that has just been elected, and does not know yet
+// how much of its log may be read, gives nothing, which is not the end.
+func TestReadFromALaggingLeader(t *testing.T) {
+	c := newCluster(t, 1)
+	mustAppend(t, c, record(0, "a"), record(0, "b"), record(0, "c"))
+	asked := 0
+	c.Fake().ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.Fake().KeepControl()
+		request := r.(*kmsg.FetchRequest)
+		if asked++; asked > 5 {
+			return nil, nil, false
+		}
+		response := request.ResponseKind().(*kmsg.FetchResponse)
+		answer, partition := kmsg.NewFetchResponseTopic(), kmsg.NewFetchResponseTopicPartition()
+		answer.Topic, answer.TopicID = request.Topics[0].Topic, request.Topics[0].TopicID
+		partition.HighWatermark = 2
+		answer.Partitions = append(answer.Partitions, partition)
+		response.Topics = append(response.Topics, answer)
+		return response, nil, true
+	})
+	wantRead(t, c, "0 a", "1 b", "2 c")
+}
+
 // emptied returns the head of a batch, as a cleaner leaves it.
 func emptied(batch []byte) []byte {
 	head := slices.Clone(batch[:61])
