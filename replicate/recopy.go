@@ -160,16 +160,22 @@ func (p *partition) compareCut(lost *shortfall) (wrong string, err error) {
 // generations in the one that is gone, as far as they are of the source topic
 // that there is.
 func (p *partition) recopyAll(why string) {
+	pair, _ := p.flow.ledger.Pair(p.pair.ID)
+	p.reopen(why, opening{start: p.scopeStart(), cut: &ledger.Cut{Source: pair.ScopeStart, Target: pair.TargetBase}})
+}
+
+// scopeStart returns where the scope of all generations begins that copied the source
+// topic to the target topic of the open one: what lies below was never to be copied.
+func (p *partition) scopeStart() int64 {
 	pair, _ := p.flow.ledger.Pair(p.pair.ID) // what is before the start may have grown since the opening
 	start := pair.ScopeStart
 	for at := p.pair.ID; ; {
 		before, ok := p.flow.ledger.Previous(at)
 		if !ok || before.SourceTopicID != p.pair.SourceTopicID || !sameTarget(&before, &p.pair) {
-			break
+			return start
 		}
 		at, start = before.ID, min(start, before.ScopeStart)
 	}
-	p.reopen(why, opening{start: start, cut: &ledger.Cut{Source: pair.ScopeStart, Target: pair.TargetBase}})
 }
 
 // awaitTarget waits for the survey to make the target topic again.

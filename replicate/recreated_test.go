@@ -152,3 +152,28 @@ func TestDeletedBetweenTwoRuns(t *testing.T) {
 	}
 	kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
 }
+
+// TestTargetRecreatedKeepsTheScope: what was gone from the source before the copy began
+// is not lost because the target topic was created again, whichever way a person goes
+// on. What was copied and is gone by then is.
+func TestTargetRecreatedKeepsTheScope(t *testing.T) {
+	for name, o := range map[string]ledger.Order{"accepted": {AcceptRecreated: true}, "copied again": {Recopy: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pair := stored(t)
+			mustTopic(t, pair.Source, "t", nil)
+			tens(t, pair, 0, 30)
+			mustDelete(t, pair.Source, "t", 0, 10)
+			config := configFor(t, pair, "t")
+			wantTiles(t, mustRun(t, config), map[ledger.Tile]int64{ledger.BeforeStart: 10, ledger.Copied: 20})
+			mustDelete(t, pair.Source, "t", 0, 20)
+			mustDeleteTopic(t, pair.Target, "t")
+			mustTopic(t, pair.Target, "t", nil)
+			wantStop(t, mustRun(t, config), replicate.StopTargetRecreated)
+			o.SourceTopic = "t"
+			order(t, config, o)
+			wantTiles(t, mustRun(t, config), map[ledger.Tile]int64{ledger.BeforeStart: 10, ledger.Lost: 10, ledger.Copied: 10})
+			kafkatest.CheckLedgerAtEnd(t, config.LedgerPath)
+		})
+	}
+}

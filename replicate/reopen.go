@@ -19,7 +19,7 @@ func (p *partition) accepts(stop *stopped) bool {
 	case order.AcceptRecreated && stop.reason == StopTopicRecreated:
 		p.acceptRecreated(stop.detail, order.Recopy)
 	case order.AcceptRecreated && stop.reason == StopTargetRecreated:
-		p.reopen(stop.detail, opening{})
+		p.reopen(stop.detail, opening{start: p.scopeStart()})
 	case order.Recopy && stop.reason == StopTargetRecreated:
 		p.recopyAll(stop.detail)
 	case order.Recopy && stop.reason == StopTargetDeleted:
