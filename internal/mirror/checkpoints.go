@@ -45,7 +45,8 @@ type checkpoints struct {
 	publisher *publisher
 	logger    *slog.Logger
 
-	// last are those that the topic has, as far as is known; nil: not read yet.
+	// last are those that the topic has, as far as is known, of offsets that there
+	// are; nil: not read yet.
 	last map[checkpointKey]checkpointValue
 }
 
@@ -155,7 +156,22 @@ func (c *checkpoints) write(ctx context.Context, looked *reading) error {
 		return errors.Join(err, tooLong)
 	}
 	maps.Copy(c.last, news)
+	c.forget(looked)
 	return tooLong
+}
+
+// forget gives up what is kept of offsets that their groups do not have any more, so
+// that the memory is bounded by the groups that there are. Should they have them again,
+// that is written once more.
+func (c *checkpoints) forget(looked *reading) {
+	present := make(map[checkpointKey]bool, len(looked.offsets))
+	for i := range looked.offsets {
+		o := &looked.offsets[i]
+		present[checkpointKey{o.group, o.TargetTopic, o.number}] = true
+	}
+	maps.DeleteFunc(c.last, func(key checkpointKey, _ checkpointValue) bool {
+		return !present[key] && looked.failed[key.group] == nil
+	})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -114,6 +115,32 @@ func TestCheckpointsThatWereThere(t *testing.T) {
 	if err != nil || len(all) != 6 || string(all[5].Key) != "\x00\x04less\x00\x06orders\x00\x00\x00\x00" || string(all[5].Value[10:18]) != "\x00\x00\x00\x00\x00\x00\x00\x05" {
 		t.Errorf("%d records, %v", len(all), err)
 	}
+}
+
+// TestCheckpointsForget: what a group does not have any more takes no memory, so that
+// it is written once more should the group be back; one that could not be read for a
+// while is not forgotten.
+func TestCheckpointsForget(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.settings.GroupSync.Enabled = false
+	w.produce("orders", 0, 3)
+	for _, group := range []string{"gone", "unread"} {
+		w.commit(w.pair.Source, group, "orders", 0, 2)
+	}
+	w.copy()
+	w.round()
+	n := len(w.checkpoints())
+	if _, err := kadm.NewClient(w.pair.Source.NewClient(t)).DeleteGroups(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	deny := w.pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetFetch, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	w.try()
+	deny.Remove()
+	w.round()
+	w.mustWrite(&n)
+	w.commit(w.pair.Source, "gone", "orders", 0, 2)
+	w.round()
+	w.mustWrite(&n, "gone orders-0 2->2 by hand")
 }
 
 // TestCheckpointFaults: a checkpoint whose writing failed before or after it took
