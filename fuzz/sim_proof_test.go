@@ -1,7 +1,9 @@
 package fuzz
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"apograph/internal/kafkatest"
@@ -207,36 +209,37 @@ func (p *simProof) connect() {
 	}
 }
 
-// follow puts the books together that go on in the newest ones: each generation
-// that was cut off where the next begins, on both sides.
+// follow puts the books together that answer for the two logs that there are: of each
+// source offset the newest generation that has it in its scope, as far as the target
+// still holds what that says.
 func (p *simProof) follow() {
-	first := len(p.books) - 1
-	p.pair = p.books[first].pair
-	for first > 0 && goesOn(p.books[first-1].pair, p.books[first].pair) {
-		first--
+	p.pair = p.books[len(p.books)-1].pair
+	line, whole, err := p.book.Lineage(p.pair)
+	if p.must(err); !whole {
+		p.wrong("the generations %+v do not join those before them", line)
 	}
-	p.base, p.source = p.books[first].pair.TargetBase, map[int64]ledger.Tile{}
-	for i, b := range p.books[first:] {
-		sourceEnd, targetEnd := b.end.source, b.end.target
-		if first+i < len(p.books)-1 {
-			sourceEnd, targetEnd = b.pair.Closed.Cut.Source, b.pair.Closed.Cut.Target
+	p.base, p.source = line[0].TargetBase, map[int64]ledger.Tile{}
+	limit := int64(math.MaxInt64)
+	for _, b := range slices.Backward(p.books) {
+		if b.pair.SourceTopicID != p.pair.SourceTopicID || b.pair.TargetTopicID != p.pair.TargetTopicID {
+			break
 		}
 		for offset, tile := range b.source {
-			if offset < sourceEnd && (i == 0 || offset >= b.pair.ScopeStart) {
+			if offset >= b.pair.ScopeStart && offset < limit {
 				p.source[offset] = tile
 			}
 		}
 		for _, c := range b.copied {
-			if c.source < sourceEnd && c.target < targetEnd {
+			if c.source < limit && c.target < b.targetEnds {
 				p.copied = append(p.copied, c)
 			}
 		}
+		limit = min(limit, b.pair.ScopeStart)
 	}
-}
-
-func goesOn(before, next ledger.Pair) bool {
-	return before.Closed != nil && before.Closed.Cut != nil && before.TargetTopicID == next.TargetTopicID &&
-		before.Closed.Cut.Source == next.ScopeStart && before.Closed.Cut.Target == next.TargetBase
+	for offset := range limit {
+		p.source[offset] = ledger.BeforeStart
+	}
+	slices.SortFunc(p.copied, func(a, b simCopied) int { return cmp.Compare(a.source, b.source) })
 }
 
 // answering returns the books that answer for a source offset, nil if none do.
