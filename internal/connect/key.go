@@ -78,8 +78,12 @@ func Lookup(name string) (Key, bool) {
 // empty if none is like it.
 func Nearest(name string) string {
 	best, distance := "", max(2, len(name)/4)+1
+	name = strings.ToLower(name)
 	for _, k := range keys {
-		if d := spelling.Distance([]byte(strings.ToLower(name)), []byte(k.Name)); d < distance {
+		if spelling.AtLeast(name, k.Name) >= distance {
+			continue
+		}
+		if d := spelling.Distance([]byte(name), []byte(k.Name)); d < distance {
 			best, distance = k.Name, d
 		}
 	}

@@ -21,6 +21,8 @@ type checker struct {
 	aliases  []string
 	running  []mm2.FlowConfig
 	findings []Finding
+	codes    map[string][]string // of findings, by key
+	singles  map[Finding]bool    // what [checker.single] has told
 
 	hidden   hidden                      // what config providers gave
 	ruled    map[mm2.Pair]mm2.TopicRules // what was found out of flows
@@ -33,6 +35,7 @@ type checker struct {
 func newChecker(file *javaprops.File, data []byte) *checker {
 	return &checker{
 		file: file, lines: physicalLines(data), levels: levels(), keys: newKeyTable(),
+		codes: map[string][]string{}, singles: map[Finding]bool{},
 		ruled: map[mm2.Pair]mm2.TopicRules{}, branched: map[mm2.Pair][]branch{}, automata: map[string]*automaton{}, searched: map[string]searched{}, looks: maxLooks,
 	}
 }
@@ -43,17 +46,19 @@ func (c *checker) add(code string, at javaprops.Position, key, message, suggesti
 	if !ok {
 		panic("lint: code " + code + " is not in the table")
 	}
-	c.findings = append(c.findings, c.hidden.in(Finding{
+	f := c.hidden.in(Finding{
 		File: c.file.Name, Line: at.Line, Column: at.Column, Level: level, Code: code,
 		Key: key, Message: message, Suggestion: suggestion,
-	}))
+	})
+	c.findings = append(c.findings, f)
+	c.codes[f.Key] = append(c.codes[f.Key], code)
 }
 
 // told reports whether there is a finding about a key already that has one of the
 // codes, or of the groups of codes that begin so.
 func (c *checker) told(key string, codes ...string) bool {
-	return slices.ContainsFunc(c.findings, func(f Finding) bool {
-		return f.Key == key && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(f.Code, code) })
+	return slices.ContainsFunc(c.codes[key], func(told string) bool {
+		return slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(told, code) })
 	})
 }
 

@@ -33,10 +33,12 @@ func (c *checker) clients() []client {
 	}
 	var all []client
 	add := func(alias string, settings map[string]mm2.Setting) {
-		one := client{alias: alias, byKey: placed(settings), places: alias}
+		one := client{alias: alias, byKey: placed(settings)}
+		places := []string{alias}
 		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			one.places += " " + settings[key].Origin.Key
+			places = append(places, settings[key].Origin.Key)
 		}
+		one.places = strings.Join(places, " ")
 		if !slices.ContainsFunc(all, func(other client) bool { return other.places == one.places }) {
 			all = append(all, one)
 		}
@@ -143,10 +145,8 @@ func connectSettings(byKey map[string]clientSetting) []connect.Setting {
 // single adds a finding unless it is there: settings of the top level reach
 // several clusters.
 func (c *checker) single(code string, at javaprops.Position, key, message, suggestion string) {
-	told := slices.ContainsFunc(c.findings, func(f Finding) bool {
-		return f.Code == code && f.Line == at.Line && f.Column == at.Column && f.Message == message
-	})
-	if !told {
+	if one := (Finding{Code: code, Line: at.Line, Column: at.Column, Message: message}); !c.singles[one] {
+		c.singles[one] = true
 		c.add(code, at, key, message, suggestion)
 	}
 }

@@ -206,6 +206,35 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// BenchmarkCheckUnknown looks at files in which all flows between four clusters run,
+// with lists of 30 patterns, and with many keys that nobody knows.
+func BenchmarkCheckUnknown(b *testing.B) {
+	for _, unknown := range []int{99, 20_000} {
+		b.Run(fmt.Sprint(unknown), func(b *testing.B) {
+			var text strings.Builder
+			text.WriteString("clusters = c0, c1, c2, c3\nbootstrap.servers = h:9092\n")
+			for i := range 12 {
+				flow := fmt.Sprintf("c%d->c%d", i/3, (i/3+i%3+1)%4)
+				fmt.Fprintf(&text, "%s.enabled = true\n%s.topics = t-[a-z]+.*", flow, flow)
+				for j := range 29 {
+					fmt.Fprintf(&text, ", t%d-[a-z]+.*", j)
+				}
+				text.WriteString("\n")
+			}
+			for i := range unknown {
+				fmt.Fprintf(&text, "%s.some.unknown.setting.%d = 1\n", []string{"c0", "c1.consumer", "c2.producer", "c0->c1"}[i%4], i)
+			}
+			data := []byte(text.String())
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if r := lint.Check("mm2.properties", data, noEnvironment()); len(r.Flows) != 12 {
+					b.Fatal(len(r.Flows))
+				}
+			}
+		})
+	}
+}
+
 func bigFile() string {
 	var text strings.Builder
 	text.WriteString("clusters = c0, c1, c2, c3, c4, c5, c6, c7, c8, c9\n")

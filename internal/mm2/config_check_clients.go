@@ -11,27 +11,39 @@ import (
 // login or TLS that would not be used is refused.
 func (c *Config) checkClients() {
 	used := map[string]bool{} // keys as they stand in the file
+	var clients []flowClients
 	for _, f := range c.flows {
-		for _, props := range []settings{f.SourceClient(), f.TargetClient()} {
+		one := flowClients{f.Pair(), f.SourceClient(), f.TargetClient()}
+		for _, props := range []settings{one.source, one.target} {
 			for _, s := range props {
 				used[s.Origin.Key] = true
 			}
 		}
+		clients = append(clients, one)
 	}
 	told := map[string]bool{}
 	for _, p := range c.problems {
 		told[p.Key] = told[p.Key] || p.Kind == WrongLevel
 	}
 	for _, s := range c.entries {
-		if name, clients := c.clientsFor(s.Key); !used[s.Key] && !told[s.Key] && len(clients) > 0 {
-			c.checkUnused(s, name, clients)
+		if used[s.Key] || told[s.Key] {
+			continue
+		}
+		if name, these := c.clientsFor(s.Key, clients); len(these) > 0 {
+			c.checkUnused(s, name, these)
 		}
 	}
 }
 
-// clientsFor returns which property of which clients of flows that run the key of an
-// entry is about; no clients if it is about none.
-func (c *Config) clientsFor(key string) (name string, clients []settings) {
+// flowClients are the two clients of a flow.
+type flowClients struct {
+	Pair
+	source, target settings
+}
+
+// clientsFor returns which property of which clients the key of an entry is about; none
+// if it is about none.
+func (c *Config) clientsFor(key string, all []flowClients) (name string, clients []settings) {
 	pair, rest, ofFlow := c.splitFlow(key)
 	alias := ""
 	if !ofFlow {
@@ -49,12 +61,12 @@ func (c *Config) clientsFor(key string) (name string, clients []settings) {
 	} else if name = strings.TrimPrefix(name, "cluster."); side == "" {
 		return "", nil
 	}
-	for _, f := range c.flows {
-		if ofFlow && f.Pair() == pair && side != "target" || !ofFlow && f.Source == alias {
-			clients = append(clients, f.SourceClient())
+	for _, f := range all {
+		if ofFlow && f.Pair == pair && side != "target" || !ofFlow && f.Source == alias {
+			clients = append(clients, f.source)
 		}
-		if ofFlow && f.Pair() == pair && side != "source" || !ofFlow && f.Target == alias {
-			clients = append(clients, f.TargetClient())
+		if ofFlow && f.Pair == pair && side != "source" || !ofFlow && f.Target == alias {
+			clients = append(clients, f.target)
 		}
 	}
 	return name, clients

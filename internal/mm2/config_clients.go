@@ -17,15 +17,19 @@ const (
 
 // SourceClient returns the properties of the one client of the source: those of
 // MirrorMaker 2's consumer and, where these say nothing, of its other clients
-// there.
-func (f FlowConfig) SourceClient() map[string]Setting {
+// there. It is not to be changed.
+func (f FlowConfig) SourceClient() map[string]Setting { return f.made.source() }
+
+func (f FlowConfig) sourceClient() settings {
 	return oneClient(f.properties("source.", Consumer), f.properties("source.", Admin), f.syncProducer("source."))
 }
 
 // TargetClient returns the properties of the one client of the target: those of
 // MirrorMaker 2's producer and, where these say nothing, of its other clients
-// there.
-func (f FlowConfig) TargetClient() map[string]Setting {
+// there. It is not to be changed.
+func (f FlowConfig) TargetClient() map[string]Setting { return f.made.target() }
+
+func (f FlowConfig) targetClient() settings {
 	return oneClient(f.TargetProperties(Producer), f.properties("target.", Admin), f.properties("target.", Consumer), f.syncProducer("target."))
 }
 

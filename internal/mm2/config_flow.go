@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,13 @@ type FlowConfig struct {
 
 	config *Config
 	all    settings // as Connector returns them, old names and our own keys added
+	made   *madeOfFlow
+}
+
+// madeOfFlow is what is made of a flow's settings when it is asked for, once.
+type madeOfFlow struct {
+	source, target func() settings
+	topics         func() (TopicRules, error)
 }
 
 // String returns source->target.
@@ -45,7 +53,9 @@ func (c *Config) flow(source, target string) FlowConfig {
 			all.putIfAbsent(s.as(r.New))
 		}
 	}
-	return FlowConfig{source, target, c, all}
+	f := FlowConfig{source, target, c, all, nil}
+	f.made = &madeOfFlow{sync.OnceValue(f.sourceClient), sync.OnceValue(f.targetClient), sync.OnceValues(f.topics)}
+	return f
 }
 
 const ourPrefix = "apograph."
@@ -189,7 +199,9 @@ func (f FlowConfig) Policy() (Policy, error) {
 
 // Topics returns which topics the flow copies, and under which names. The error
 // is a [*ValueError].
-func (f FlowConfig) Topics() (TopicRules, error) {
+func (f FlowConfig) Topics() (TopicRules, error) { return f.made.topics() }
+
+func (f FlowConfig) topics() (TopicRules, error) {
 	policy, err := f.Policy()
 	if err != nil {
 		return TopicRules{}, err

@@ -179,8 +179,8 @@ ssl.truststore.location ssl.truststore.password ssl.truststore.type`
 func Nearest(name string, names []string) string {
 	best, distance := "", max(2, len(name)/4)+1
 	for _, n := range names {
-		if max(len(name)-len(n), len(n)-len(name)) >= distance {
-			continue // as many letters are put in or taken out at least
+		if spelling.AtLeast(name, n) >= distance {
+			continue
 		}
 		if d := spelling.Distance([]byte(name), []byte(n)); d < distance {
 			best, distance = n, d

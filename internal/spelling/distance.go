@@ -26,3 +26,19 @@ func Distance[T comparable](a, b []T) int {
 	}
 	return last[len(b)]
 }
+
+// AtLeast returns a number that [Distance] of the bytes of two words is not below. It
+// takes a small part of the time: only which letters there are counts.
+func AtLeast(a, b string) int {
+	var count [256]int
+	for i := range len(a) {
+		count[a[i]]++
+	}
+	onlyInB := 0
+	for i := range len(b) {
+		if count[b[i]]--; count[b[i]] < 0 {
+			onlyInB++
+		}
+	}
+	return max(onlyInB, onlyInB+len(a)-len(b))
+}

@@ -45,5 +45,10 @@ func TestDistance(t *testing.T) {
 			}
 			return ""
 		}, word, word))
+	properties.Property("is not below what the letters say", prop.ForAll(
+		func(a, b string) bool { return spelling.AtLeast(a, b) <= spelling.Distance([]byte(a), []byte(b)) }, word, word))
 	properties.TestingRun(t)
+	if got := spelling.AtLeast("abcd", "axy"); got != 3 {
+		t.Errorf("AtLeast = %d, want 3", got)
+	}
 }
