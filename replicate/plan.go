@@ -24,7 +24,10 @@ type Plan struct {
 
 	Topics []TopicPlan // all of the source's, by name
 
-	// Refusals are what would keep the run, or part of it, from copying.
+	Duties []DutyPlan // beside the copy, also those that are off
+
+	// Refusals are what would keep the run, or part of it, from copying, or a duty
+	// from being done.
 	Refusals []string
 }
 
@@ -147,6 +150,7 @@ func (f *Flow) fill(plan *Plan, topics []*topic, books map[topicPartition]ledger
 			plan.Refusals = append(plan.Refusals, "missing permission: "+missing)
 		}
 	}
+	f.planDuties(plan)
 	for _, t := range topics {
 		if t.stop == nil && t.growth != nil {
 			plan.Refusals = append(plan.Refusals, fmt.Sprintf("topic %s: %s: %s", t.name, t.growth.reason, t.growth.detail))
@@ -324,9 +328,10 @@ func (f *Flow) permissions(described map[string]*TopicPlan, topics []*topic) {
 	refused := f.target.refusesToMake(f.ctx, made)
 	for _, t := range topics {
 		p := described[t.name]
-		p.lacks("source topic "+t.name, read[t.name], kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs)
+		p.MissingPermissions = lacking("source topic "+t.name, read[t.name], kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs)
 		if !p.Create {
-			p.lacks("target topic "+t.target, written[t.target], kmsg.ACLOperationWrite, kmsg.ACLOperationRead, kmsg.ACLOperationDescribe)
+			p.MissingPermissions = append(p.MissingPermissions,
+				lacking("target topic "+t.target, written[t.target], kmsg.ACLOperationWrite, kmsg.ACLOperationRead, kmsg.ACLOperationDescribe)...)
 		}
 		if t.destination.hidden() {
 			p.Warnings = append(p.Warnings, "the target topic cannot be seen without DESCRIBE: whether it is there, and what it is like, is not known; if it is not, CREATE is needed, too")
@@ -337,24 +342,44 @@ func (f *Flow) permissions(described map[string]*TopicPlan, topics []*topic) {
 	}
 }
 
-// lacks adds what is not allowed. A nil set of rights is not known.
-func (t *TopicPlan) lacks(where string, have []kmsg.ACLOperation, need ...kmsg.ACLOperation) {
+// lacking returns what is not allowed. A nil set of rights is not known.
+func lacking(where string, have []kmsg.ACLOperation, need ...kmsg.ACLOperation) (missing []string) {
 	if have == nil {
-		return
+		return nil
 	}
 	for _, op := range need {
 		if !slices.Contains(have, op) && !slices.Contains(have, kmsg.ACLOperationAll) {
-			t.MissingPermissions = append(t.MissingPermissions, where+": "+strings.ToUpper(op.String()))
+			missing = append(missing, where+": "+strings.ToUpper(op.String()))
 		}
 	}
+	return missing
 }
 
 // operations returns what this client may do with topics; topics of which the
 // cluster does not say so are left out.
 func (c *cluster) operations(ctx context.Context, names []string) map[string][]kmsg.ACLOperation {
+	return rightsTo(c.lookAtTopics(ctx, names))
+}
+
+func rightsTo(topics []kmsg.MetadataResponseTopic) map[string][]kmsg.ACLOperation {
 	rights := map[string][]kmsg.ACLOperation{}
+	for _, t := range topics {
+		switch {
+		case t.Topic == nil:
+		case t.ErrorCode == kerr.TopicAuthorizationFailed.Code:
+			rights[*t.Topic] = []kmsg.ACLOperation{} // to be told of a topic needs no more than any right
+		case t.ErrorCode == 0 && t.AuthorizedOperations != math.MinInt32:
+			rights[*t.Topic] = kadm.DecodeACLOperations(t.AuthorizedOperations)
+		}
+	}
+	return rights
+}
+
+// lookAtTopics returns what metadata says about topics and this client's rights to
+// them; nothing where there is no answer.
+func (c *cluster) lookAtTopics(ctx context.Context, names []string) []kmsg.MetadataResponseTopic {
 	if len(names) == 0 {
-		return rights
+		return nil
 	}
 	request := kmsg.NewPtrMetadataRequest()
 	request.IncludeTopicAuthorizedOperations = true
@@ -365,18 +390,9 @@ func (c *cluster) operations(ctx context.Context, names []string) map[string][]k
 	}
 	response, err := request.RequestWith(ctx, c.client)
 	if err != nil {
-		return rights
+		return nil
 	}
-	for _, t := range response.Topics {
-		switch {
-		case t.Topic == nil:
-		case t.ErrorCode == kerr.TopicAuthorizationFailed.Code:
-			rights[*t.Topic] = []kmsg.ACLOperation{} // to be told of a topic needs no more than any right
-		case t.ErrorCode == 0 && t.AuthorizedOperations != math.MinInt32:
-			rights[*t.Topic] = kadm.DecodeACLOperations(t.AuthorizedOperations)
-		}
-	}
-	return rights
+	return response.Topics
 }
 
 // refusesToMake returns the topics that this client may not make: with CREATE on the

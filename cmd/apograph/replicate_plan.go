@@ -133,7 +133,40 @@ type replicatePlan struct {
 	envelope
 	Flow     flowNames   `json:"flow"`
 	Topics   []topicPlan `json:"topics"`
-	Refusals []string    `json:"refusals"` // what would keep the run from copying
+	Duties   []dutyPlan  `json:"duties"`   // beside the copy, also those that are off
+	Refusals []string    `json:"refusals"` // what would keep the run from copying, or a duty from being done
+}
+
+// A dutyPlan is what would be done beside the copy, and where. Of a duty that is
+// off it has no place.
+type dutyPlan struct {
+	Duty               string   `json:"duty"` // offset_syncs, checkpoints, group_sync or heartbeats
+	Pair               string   `json:"pair"` // of the clusters that heartbeats are about; else ""
+	On                 bool     `json:"on"`
+	Cluster            string   `json:"cluster"`            // alias of the one it writes to
+	Topic              string   `json:"topic"`              // ""; it has none of its own
+	Create             bool     `json:"create"`             // the cluster lacks the topic
+	ReplicationFactor  *int     `json:"replication_factor"` // of the topic; nil: not known, or the cluster's default
+	Groups             *int     `json:"groups"`             // of the source, that this client is told of; nil: it is about none, or not known
+	MissingPermissions []string `json:"missing_permissions"`
+}
+
+func dutyPlans(all []replicate.DutyPlan) []dutyPlan {
+	rows := []dutyPlan{}
+	for _, d := range all {
+		row := dutyPlan{
+			Duty: d.Duty, Pair: d.Pair, On: d.On, Cluster: d.Cluster, Topic: d.Topic, Create: d.Create,
+			MissingPermissions: append([]string{}, d.MissingPermissions...),
+		}
+		if d.ReplicationFactor > 0 {
+			row.ReplicationFactor = &d.ReplicationFactor
+		}
+		if d.Groups >= 0 {
+			row.Groups = &d.Groups
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 type topicPlan struct {
@@ -158,7 +191,7 @@ func planAnswer(p replicate.Plan) replicatePlan {
 	out := replicatePlan{
 		envelope: newEnvelope("ReplicatePlan", "replicate-plan"),
 		Flow:     flowNames{Source: p.SourceAlias, Target: p.TargetAlias},
-		Topics:   []topicPlan{}, Refusals: append([]string{}, p.Refusals...),
+		Topics:   []topicPlan{}, Duties: dutyPlans(p.Duties), Refusals: append([]string{}, p.Refusals...),
 	}
 	for _, t := range p.Topics {
 		row := topicPlan{
@@ -204,7 +237,40 @@ func writePlan(inv *invocation, p replicatePlan) error {
 		table.add(t.Topic, t.TargetTopic, copied, t.Rule, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
 			strconv.FormatInt(t.Records, 10), bytesText(t.Bytes), headroomText(t.RetentionHeadroom), t.notes())
 	}
-	return inv.writeTable(table)
+	if err := inv.writeTable(table); err != nil || len(p.Duties) == 0 {
+		return err
+	}
+	return errors.Join(inv.writeText(""), inv.writeTable(dutyPlanTable(p.Duties)))
+}
+
+func dutyPlanTable(rows []dutyPlan) *textTable {
+	table := &textTable{header: []string{"DUTY", "DONE", "CLUSTER", "TOPIC", "REPLICAS", "NOTES"}, right: []bool{false, false, false, false, true}}
+	for _, d := range rows {
+		done, replicas := "no", ""
+		switch {
+		case d.Create:
+			done = "yes, new topic"
+		case d.On:
+			done = "yes"
+		}
+		if d.ReplicationFactor != nil {
+			replicas = strconv.Itoa(*d.ReplicationFactor)
+		}
+		table.add(strings.TrimSpace(d.Duty+" "+d.Pair), done, d.Cluster, d.Topic, replicas, d.notes())
+	}
+	return table
+}
+
+// notes says how many groups a duty is about, and what is missing.
+func (d dutyPlan) notes() string {
+	var notes []string
+	if d.Groups != nil {
+		notes = append(notes, counted(int64(*d.Groups), "group"))
+	}
+	for _, m := range d.MissingPermissions {
+		notes = append(notes, "missing permission: "+m)
+	}
+	return strings.Join(notes, "; ")
 }
 
 // notes lists what would be set, what is missing and what to beware of.

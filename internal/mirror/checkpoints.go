@@ -15,8 +15,6 @@ import (
 	"apograph/internal/readlog"
 )
 
-const checkpointsDuty = "checkpoints"
-
 // A checkpointKey is what a checkpoint is about.
 type checkpointKey struct {
 	group, topic string // the topic is that on the target
@@ -53,13 +51,13 @@ type checkpoints struct {
 // addCheckpoints adds the duty of checkpoints.
 func (m *Mirror) addCheckpoints(w *watch, b *board) {
 	s := m.config.Settings.Checkpoints
-	logger := m.config.Logger.With("duty", checkpointsDuty)
+	logger := m.config.Logger.With("duty", CheckpointsDuty)
 	topic := m.config.Topics.Policy.CheckpointsTopic(m.config.Source.Alias)
 	c := &checkpoints{
 		watch: w, board: b, target: m.config.Target, topic: topic, chosen: s.Groups, logger: logger,
 		publisher: m.newPublisher(m.config.Target, topic, s.TopicReplication, logger),
 	}
-	m.add(&duty{name: checkpointsDuty, every: s.Interval, do: c.round, logger: logger})
+	m.add(&duty{name: CheckpointsDuty, every: s.Interval, do: c.round, logger: logger})
 }
 
 // round writes the checkpoints that say something new.

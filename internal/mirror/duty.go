@@ -15,6 +15,14 @@ const (
 	lastPause  = time.Minute
 )
 
+// Names of duties.
+const (
+	OffsetSyncsDuty = "offset_syncs"
+	CheckpointsDuty = "checkpoints"
+	GroupSyncDuty   = "group_sync"
+	HeartbeatsDuty  = "heartbeats"
+)
+
 // never is when a duty is done again that is done once and for all.
 const never = 1<<63 - 1
 

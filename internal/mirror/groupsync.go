@@ -13,8 +13,6 @@ import (
 	"apograph/ledger"
 )
 
-const groupSyncDuty = "group_sync"
-
 // A groupSync commits for groups on the target what their offsets on the source
 // are there. Its rules are those of MirrorMaker 2 (KIP-545) made whole: only
 // groups without members, never backwards, never beyond what is copied; and a
@@ -37,10 +35,10 @@ func (m *Mirror) addGroupSync(w *watch, b *board) {
 	s := m.config.Settings.GroupSync
 	g := &groupSync{
 		watch: w, target: &dialer{cluster: m.config.Target}, ledger: m.config.Ledger, rewinds: s.Rewinds, now: m.config.Now,
-		board: b, logger: m.config.Logger.With("duty", groupSyncDuty),
+		board: b, logger: m.config.Logger.With("duty", GroupSyncDuty),
 	}
 	m.close = append(m.close, g.target.close)
-	m.add(&duty{name: groupSyncDuty, every: s.Interval, do: g.round, logger: g.logger})
+	m.add(&duty{name: GroupSyncDuty, every: s.Interval, do: g.round, logger: g.logger})
 }
 
 // A wish is an offset that may have to be committed.

@@ -9,8 +9,6 @@ import (
 	"apograph/internal/mm2"
 )
 
-const heartbeatsDuty = "heartbeats"
-
 // addHeartbeats adds a duty for each pair of clusters. Like MirrorMaker 2's it
 // makes the topic even where nothing is to be written, and beats for the first
 // time after an interval (MirrorHeartbeatConnector, MirrorHeartbeatTask).
@@ -20,10 +18,9 @@ func (m *Mirror) addHeartbeats() {
 		if h.OnSource {
 			cluster = m.config.Source
 		}
-		pair := h.Source + "->" + h.Target
-		logger := m.config.Logger.With("duty", heartbeatsDuty, "pair", pair)
+		logger := m.config.Logger.With("duty", HeartbeatsDuty, "pair", h.pair())
 		beats := &heart{Heartbeats: h, now: m.config.Now, publisher: m.newPublisher(cluster, m.config.Topics.Policy.HeartbeatsTopic(), h.TopicReplication, logger)}
-		d := &duty{name: heartbeatsDuty, pair: pair, first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource || h.Copied, logger: logger}
+		d := &duty{name: HeartbeatsDuty, pair: h.pair(), first: h.Interval, every: h.Interval, do: beats.beat, lives: h.OnSource || h.Copied, logger: logger}
 		if h.Interval == 0 {
 			d.every, d.do, d.lives = never, beats.publisher.ready, true
 		}

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	offsetSyncsDuty = "offset_syncs"
-
 	// syncsEvery is how often syncs are written of what has been copied, and
 	// syncsAtOnce how many at most: so many records a second is the bound. With
 	// more partitions than that at work, they take turns.
@@ -41,7 +39,7 @@ func (m *Mirror) addOffsetSyncs() {
 		return
 	}
 	s := m.newSyncs()
-	m.add(&duty{name: offsetSyncsDuty, every: syncsEvery, do: s.round, once: s.all, logger: s.logger})
+	m.add(&duty{name: OffsetSyncsDuty, every: syncsEvery, do: s.round, once: s.all, logger: s.logger})
 }
 
 // A place is a partition of a source topic.
@@ -76,7 +74,7 @@ func (m *Mirror) newSyncs() *syncs {
 		cluster = m.config.Target
 	}
 	topic := m.config.Topics.Policy.OffsetSyncsOf(m.config.Source.Alias, m.config.Target.Alias, o.OnTarget)
-	logger := m.config.Logger.With("duty", offsetSyncsDuty)
+	logger := m.config.Logger.With("duty", OffsetSyncsDuty)
 	return &syncs{
 		ledger: m.config.Ledger, spacing: max(o.Spacing/stepShare, 1), logger: logger, follower: m.config.Ledger.Follow(),
 		publisher: m.newPublisher(cluster, topic, o.TopicReplication, logger),

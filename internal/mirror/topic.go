@@ -69,7 +69,7 @@ func (t *internalTopic) factor(ctx context.Context, admin *kadm.Client) (int16, 
 	if err != nil {
 		return 0, fmt.Errorf("ask %s for its brokers: %w", t.cluster.Alias, err)
 	}
-	return int16(min(usualReplication, max(len(brokers), 1))), nil
+	return int16(ReplicationOf(0, len(brokers))), nil
 }
 
 // lookAt says what is wrong with a topic that somebody else made. Where that is
