@@ -138,7 +138,7 @@ func lackingOfGroups(side string, rights map[string][]kmsg.ACLOperation, need km
 		missing = append(missing, lacking(side+" group "+id, rights[id], need)...)
 	}
 	if more := len(missing) - 1; more > 0 {
-		return []string{fmt.Sprintf("%s, and of %d more groups", missing[0], more)}
+		return []string{fmt.Sprintf("%s, and %d more", missing[0], more)}
 	}
 	return missing
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -93,7 +94,7 @@ func TestPlanOfDuties(t *testing.T) {
 		},
 		{
 			Duty: "group_sync", On: true, Cluster: "target", Groups: 3,
-			MissingPermissions: []string{"target group half: READ, and of 1 more groups"},
+			MissingPermissions: []string{"target group half: READ, and 1 more"},
 		},
 		{Duty: "heartbeats", Pair: "source->target", On: true, Cluster: "target", Topic: "heartbeats", Create: true, ReplicationFactor: 2, Groups: -1},
 	}
@@ -103,6 +104,17 @@ func TestPlanOfDuties(t *testing.T) {
 	about := slices.DeleteFunc(slices.Clone(plan.Refusals), func(s string) bool { return !strings.HasPrefix(s, "duty ") })
 	if len(about) != 3 || about[0] != "duty offset_syncs: missing permission: "+want[0].MissingPermissions[0] {
 		t.Errorf("%q", plan.Refusals)
+	}
+	// A client that may describe the cluster is told of groups that it may not
+	// describe.
+	source.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.DescribeGroups, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	if plan, err = replicate.MakePlan(t.Context(), config, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{1, 2} {
+		if got := plan.Duties[i].MissingPermissions; !slices.Contains(got, "source group half: DESCRIBE, and 2 more") {
+			t.Errorf("%s: %q", plan.Duties[i].Duty, got)
+		}
 	}
 	config.Mirror = mirror.Settings{}
 	if plan, err = replicate.MakePlan(t.Context(), config, nil); err != nil {

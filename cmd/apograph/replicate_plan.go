@@ -144,7 +144,7 @@ type dutyPlan struct {
 	Pair               string   `json:"pair"` // of the clusters that heartbeats are about; else ""
 	On                 bool     `json:"on"`
 	Cluster            string   `json:"cluster"`            // alias of the one it writes to
-	Topic              string   `json:"topic"`              // ""; it has none of its own
+	Topic              string   `json:"topic"`              // "": it has none of its own
 	Create             bool     `json:"create"`             // the cluster lacks the topic
 	ReplicationFactor  *int     `json:"replication_factor"` // of the topic; nil: not known, or the cluster's default
 	Groups             *int     `json:"groups"`             // of the source, that this client is told of; nil: it is about none, or not known
