@@ -88,6 +88,15 @@ func (a *simArchive) held(topicID ledger.TopicID, offset, timestamp int64) (kafk
 	return kafkatest.Record{}, false
 }
 
+// heldBefore reports whether the topic that there is held, before its log was cut, what
+// becomes a tile.
+func (a *simArchive) heldBefore(offset int64, tile ledger.Tile) bool {
+	return slices.ContainsFunc(a.eras[:len(a.eras)-1], func(e *simEra) bool {
+		want, known := simTileOf[e.fates[offset]]
+		return e.topicID == a.now().topicID && known && tile == want
+	})
+}
+
 func (w *simWorld) archived(p simPartition) *simArchive {
 	a := w.archive[p]
 	if a == nil {

@@ -252,6 +252,12 @@ func (p *simProof) answering(offset int64) *simBooks {
 	return nil
 }
 
+// simTileOf says what becomes of what an offset holds.
+var simTileOf = map[kafkatest.Fate]ledger.Tile{
+	kafkatest.Committed: ledger.Copied, kafkatest.Aborted: ledger.Aborted,
+	kafkatest.CommitMarker: ledger.CommitMarker, kafkatest.AbortMarker: ledger.AbortMarker,
+}
+
 // checkTile holds the books' word about a source offset to what was there.
 func (p *simProof) checkTile(offset int64) {
 	b, a := p.answering(offset), p.archive
@@ -260,12 +266,10 @@ func (p *simProof) checkTile(offset int64) {
 		return
 	}
 	tile, generation := b.source[offset], b.pair.Generation
-	want, known := map[kafkatest.Fate]ledger.Tile{
-		kafkatest.Committed: ledger.Copied, kafkatest.Aborted: ledger.Aborted,
-		kafkatest.CommitMarker: ledger.CommitMarker, kafkatest.AbortMarker: ledger.AbortMarker,
-	}[a.now().fates[offset]]
+	want, known := simTileOf[a.now().fates[offset]]
 	switch {
 	case known && tile == want:
+	case generation <= a.cutIn && offset < a.forgotten && a.heldBefore(offset, tile):
 	case tile == ledger.Lost && simIn(a.lost, generation, offset):
 	case tile == ledger.Compacted && simIn(a.compacted, generation, offset):
 	case tile == ledger.BeforeStart && (simIn(a.before, generation, offset) || generation > 1 && simIn(a.lost, generation, offset)):

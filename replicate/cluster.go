@@ -142,10 +142,11 @@ func (c *cluster) refresh(ctx context.Context, seen int) (int, error) {
 // itself, but not where the first answer on a new connection is cut off.
 const surveyRetries = 5 * time.Second
 
-// allTopics asks about all topics that this client may see.
-func (c *cluster) allTopics(ctx context.Context) (topics map[string]topicState, err error) {
+// lookAt asks about topics by name, beside what is known of them; nil asks about
+// all that this client may see.
+func (c *cluster) lookAt(ctx context.Context, names []string) (topics map[string]topicState, err error) {
 	err = c.retry(ctx, surveyRetries, func(ctx context.Context) error {
-		topics, err = c.metadata(ctx, nil)
+		topics, err = c.metadata(ctx, names)
 		return err
 	})
 	return topics, err
@@ -199,6 +200,18 @@ var topicGone = topicState{err: kerr.UnknownTopicOrPartition}
 // that has just started may say so for a moment.
 func (t topicState) gone() bool {
 	return t.err == kerr.UnknownTopicOrPartition || t.err == kerr.UnknownTopicID
+}
+
+// is reports whether there is a topic that is not known to be another one than that
+// of an id.
+func (t topicState) is(id ledger.TopicID) bool {
+	return t.err == nil && t.leaders != nil && !t.isOther(id)
+}
+
+// isOther reports whether there is a topic that is known to be another one.
+func (t topicState) isOther(id ledger.TopicID) bool {
+	var none ledger.TopicID
+	return t.err == nil && t.id != none && id != none && t.id != id
 }
 
 // hidden reports whether the user may not know whether there is such a topic.

@@ -139,6 +139,14 @@ func (x *topicFacts) warnings(t *topic) []string {
 
 func (f *Flow) growTopic(t *topic) {
 	want := len(t.source.leaders)
+	switch {
+	case t.otherTarget:
+		t.growth = &stopped{reason: StopTargetRecreated, detail: fmt.Sprintf("topic %s of cluster %s has id %v, the books are about another", t.target, f.target.alias, t.destination.id)}
+		return
+	case !f.stands(t):
+		t.growth = &stopped{reason: StopUnavailable, detail: fmt.Sprintf("target topic %s has changed since it was looked at; it is looked at again", t.target)}
+		return
+	}
 	responses, err := f.target.admin.UpdatePartitions(f.ctx, want, t.target)
 	if err == nil {
 		r, ok := responses[t.target]

@@ -159,6 +159,29 @@ func (p *partition) keepCut(s stopped) {
 	}
 }
 
+// lookForCut asks whether the log was cut below the books while the partition is
+// stopped, once under each leader epoch that is seen: a resumed one could be told no
+// more if the log start had passed the cut by then.
+func (p *partition) lookForCut() {
+	l, _ := p.flow.source.leader(p.source)
+	if p.severed != nil || l.epoch == p.askedUnder {
+		return
+	}
+	epoch, end := p.newestEpoch()
+	at, detail, err := p.flow.cutBelow(p, epoch, end)
+	if err != nil || p.sourceGone() != nil {
+		return // it is asked again
+	}
+	if p.askedUnder = l.epoch; detail == "" {
+		return
+	}
+	if p.keepCut(stopped{at, StopSourceTruncated, detail}); p.severed != nil {
+		p.flow.config.Logger.Warn("the source of a stopped partition was cut below the books", "partition", p.source.String(), "detail", detail)
+		p.flow.bookStop(p.source, *p.severed, p.retry) // which the ledger keeps beside why it stands still
+		p.flow.bookStop(p.source, p.stop, p.retry)
+	}
+}
+
 // partsAt returns where the books part from a source's log that has nothing between a
 // leader epoch, which ends there at an offset, and what the books know of a later one:
 // where the books have a later one already below that end, the log of a leader that

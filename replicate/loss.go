@@ -145,7 +145,7 @@ func (p *partition) lossCause(insideBatch bool) ledger.Cause {
 	}
 	// The settings say so, and they may have changed since they were read:
 	// nobody is accused by old ones.
-	if s, ok := p.flow.describe(p.flow.source, []string{p.source.topic})[p.source.topic]; ok {
+	if s, ok := p.flow.describe(p.flow.source, map[string]ledger.TopicID{p.source.topic: p.pair.SourceTopicID}, nil)[p.source.topic]; ok {
 		return s.deletion().cause(insideBatch, newest, now)
 	}
 	return cause

@@ -31,20 +31,21 @@ type partition struct {
 	running bool
 	view    view
 
-	producer ledger.Producer
-	phase    phase
-	end      int64 // copy up to here and finish; -1 for ever
-	chunks   []*chunk
-	era      int      // of the chunks that count
-	first    *bounds  // seen before it was set to work; nil once recorded
-	logEnd   *int64   // of the target, as seen then; nil once used
-	bounds   *bounds  // of the last fetch answer since begin
-	lastSeen *bounds  // the same, or what was seen before it
-	seenEnd  int64    // highest end of the source's log that was seen since begin
-	severed  *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
-	gone     *int64   // what a fetch found below the log's start, until an answer says where that is
-	asm      assembler
-	deletion deletion // of the source topic
+	producer   ledger.Producer
+	phase      phase
+	end        int64 // copy up to here and finish; -1 for ever
+	chunks     []*chunk
+	era        int      // of the chunks that count
+	first      *bounds  // seen before it was set to work; nil once recorded
+	logEnd     *int64   // of the target, as seen then; nil once used
+	bounds     *bounds  // of the last fetch answer since begin
+	lastSeen   *bounds  // the same, or what was seen before it
+	seenEnd    int64    // highest end of the source's log that was seen since begin
+	severed    *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
+	askedUnder int32    // leader epoch of the source under which a stopped partition has looked for one; -1 none
+	gone       *int64   // what a fetch found below the log's start, until an answer says where that is
+	asm        assembler
+	deletion   deletion // of the source topic
 
 	fresh      freshness
 	tombstones int64          // delete.retention.ms of the source topic
@@ -176,6 +177,7 @@ func (p *partition) handle(e event) {
 	case e.bounds != nil && e.chunk == nil:
 		if p.phase == phaseStopped && !p.replaced {
 			p.flow.saw(p, *e.bounds)
+			p.lookForCut()
 		}
 	case p.phase != phaseCopy:
 	case e.unchanged:
@@ -481,7 +483,7 @@ func (p *partition) haltAt(offset int64, reason StopReason, detail string) {
 		p.fenced = &stopped{offset, reason, detail}
 		p.renew = true // once a person says to go on
 	}
-	p.first, p.logEnd = nil, nil // old by the time it begins again
+	p.first, p.logEnd, p.askedUnder = nil, nil, -1 // old by the time it begins again
 	p.retry.failed(p.flow.now(), p.flow.config.RetryAfter, reason)
 	p.flow.bookStop(p.source, p.stop, p.retry)
 	p.leave(phaseStopped)

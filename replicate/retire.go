@@ -20,9 +20,8 @@ func (f *Flow) acceptedAnew(name string, books map[topicPartition]ledger.Pair) b
 // orphaned reports whether the topic that took the name of the partition's own
 // on the source has fewer partitions, so that no generation can follow.
 func (p *partition) orphaned() bool {
-	var none ledger.TopicID
 	now, ok := p.flow.source.topic(p.source.topic)
-	return ok && now.err == nil && now.id != none && now.id != p.pair.SourceTopicID && int(p.source.partition) >= len(now.leaders)
+	return ok && now.isOther(p.pair.SourceTopicID) && int(p.source.partition) >= len(now.leaders)
 }
 
 // retire closes the pair of a partition that the source has no more, as a

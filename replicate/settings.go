@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -55,6 +56,13 @@ func (s settings) lists(key, unknown, value string) bool {
 	return false
 }
 
+// equal reports whether two know the same.
+func (s settings) equal(other settings) bool {
+	return (s == nil) == (other == nil) && maps.EqualFunc(s, other, func(a, b kadm.Config) bool {
+		return a.Source == b.Source && a.Sensitive == b.Sensitive && (a.Value == nil) == (b.Value == nil) && a.MaybeValue() == b.MaybeValue()
+	})
+}
+
 func (s settings) compacts() bool { return s.lists("cleanup.policy", "delete", "compact") }
 
 // deletes reports whether records are deleted by time or size.
@@ -83,9 +91,31 @@ func (s settings) wantBatchBytes() int64 {
 // describeChunk is how many topics one request asks about.
 const describeChunk = 500
 
-// describe reads the settings of topics. Those that it may not read are left
-// out, and named once.
-func (f *Flow) describe(c *cluster, names []string) map[string]settings {
+// describe reads the settings of topics of the given ids. As they are asked for by
+// name, they are another topic's where that has taken the name meanwhile: what is
+// not as it was known is taken only if the name is the topic's still. What may not be
+// read is left out, and named once.
+func (f *Flow) describe(c *cluster, ids map[string]ledger.TopicID, known map[string]settings) map[string]settings {
+	found := f.describeNames(c, slices.Sorted(maps.Keys(ids)))
+	news := slices.Sorted(maps.Keys(found))
+	news = slices.DeleteFunc(news, func(name string) bool { return found[name].equal(known[name]) })
+	if len(news) == 0 {
+		return found
+	}
+	now, err := c.lookAt(f.ctx, news)
+	if err != nil {
+		f.warnOnce("settings "+c.alias, "topic settings cannot be read", "cluster", c.alias, "error", err)
+	}
+	for _, name := range news {
+		if !now[name].is(ids[name]) {
+			delete(found, name)
+		}
+	}
+	return found
+}
+
+// describeNames does so for whatever topics bear the names.
+func (f *Flow) describeNames(c *cluster, names []string) map[string]settings {
 	found := make(map[string]settings, len(names))
 	for chunk := range slices.Chunk(names, describeChunk) {
 		resources, err := c.admin.DescribeTopicConfigs(f.ctx, chunk...)
@@ -125,14 +155,16 @@ func (f *Flow) sayOnce(level slog.Level, key, message string, args ...any) {
 
 // learnSettings reads the settings of the topics on both sides.
 func (f *Flow) learnSettings(topics []*topic) {
-	var sources, targets []string
+	sources, targets := map[string]ledger.TopicID{}, map[string]ledger.TopicID{}
+	knownSource, knownTarget := map[string]settings{}, map[string]settings{}
 	for _, t := range topics {
-		sources = append(sources, t.name)
+		facts := t.facts.Load()
+		sources[t.name], knownSource[t.name] = t.source.id, facts.source
 		if t.destination.err == nil && t.destination.leaders != nil {
-			targets = append(targets, t.target)
+			targets[t.target], knownTarget[t.target] = t.destination.id, facts.target
 		}
 	}
-	source, target := f.describe(f.source, sources), f.describe(f.target, targets)
+	source, target := f.describe(f.source, sources, knownSource), f.describe(f.target, targets, knownTarget)
 	for _, t := range topics {
 		facts := *t.facts.Load()
 		if s, ok := source[t.name]; ok {

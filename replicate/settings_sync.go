@@ -64,7 +64,7 @@ func (r settingRules) forTarget(source settings) map[string]string {
 // keptSettings returns what the flow set last of a target topic's settings; ok is
 // false if they are not its to keep in step.
 func (f *Flow) keptSettings(t *topic) (before map[string]string, ok bool) {
-	if f.keeps.mode == SettingsOff || t.destination.err != nil {
+	if f.keeps.mode == SettingsOff || t.destination.err != nil || t.otherTarget {
 		return nil, false
 	}
 	made := false
@@ -86,13 +86,18 @@ func (f *Flow) keepSettings(topics []*topic) {
 		if !ok || t.stop != nil || t.recreated || t.source.err != nil {
 			continue
 		}
-		if now, ok := f.source.topic(t.name); !ok || now.id != t.source.id {
-			continue // the settings may be those of another topic of the name
-		}
-		if changes := f.keeps.changes(before, t.facts.Load()); len(changes) > 0 {
+		if changes := f.keeps.changes(before, t.facts.Load()); len(changes) > 0 && f.stands(t) {
 			f.alterSettings(t, before, changes)
 		}
 	}
+}
+
+// stands reports whether a topic's copy on the target is still the topic that it was
+// when it was looked at. What changes one names it, and would change another that has
+// taken its name since; Kafka leaves no way to say which is meant.
+func (f *Flow) stands(t *topic) bool {
+	now, err := f.target.lookAt(f.ctx, []string{t.target})
+	return err == nil && now[t.target].is(t.destination.id)
 }
 
 // changes says what has to be set on the target, and, with a nil value,

@@ -20,7 +20,7 @@ import (
 // match finds the topics of the flow on the source, and says of each whether it
 // is new to the flow. What the source has is remembered.
 func (f *Flow) match(books map[topicPartition]ledger.Pair) error {
-	all, err := f.source.allTopics(f.ctx)
+	all, err := f.source.lookAt(f.ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -146,12 +146,21 @@ func (t *topic) update(now topicState, booked map[ledger.TopicID]bool, accepted 
 // sourceIDs returns, by name, the ids of the source topics that open books are
 // about.
 func sourceIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.TopicID]bool {
+	return bookedIDs(books, func(p ledger.Pair) ledger.TopicID { return p.SourceTopicID })
+}
+
+// targetIDs does so for the target topics, by the source's name.
+func targetIDs(books map[topicPartition]ledger.Pair) map[string]map[ledger.TopicID]bool {
+	return bookedIDs(books, func(p ledger.Pair) ledger.TopicID { return p.TargetTopicID })
+}
+
+func bookedIDs(books map[topicPartition]ledger.Pair, of func(ledger.Pair) ledger.TopicID) map[string]map[ledger.TopicID]bool {
 	ids := map[string]map[ledger.TopicID]bool{}
 	for tp, pair := range books {
 		if ids[tp.topic] == nil {
 			ids[tp.topic] = map[ledger.TopicID]bool{}
 		}
-		ids[tp.topic][pair.SourceTopicID] = true
+		ids[tp.topic][of(pair)] = true
 	}
 	return ids
 }

@@ -22,6 +22,7 @@ type topic struct {
 
 	source, destination topicState     // as the last survey saw them
 	recreated           bool           // the source has another topic under its name
+	otherTarget         bool           // so has the target, no book is about that one, and nobody has accepted it
 	existed             int32          // partitions that it had before the flow was to copy it
 	judged              ledger.TopicID // the source topic that existed is about
 	stop                *stopped       // the whole topic cannot be copied
@@ -132,8 +133,16 @@ func (f *Flow) inspect(topics []*topic) error {
 			return err
 		}
 	}
+	books := f.openBooks()
+	booked, accepted := targetIDs(books), map[string]bool{}
+	for tp := range books {
+		o := f.exactOrder(tp)
+		accepted[tp.topic] = accepted[tp.topic] || o.Recopy || o.AcceptRecreated
+	}
 	for _, t := range topics {
 		t.destination, _ = f.target.topic(t.target)
+		ids := booked[t.name]
+		t.otherTarget = len(ids) > 0 && !ids[t.destination.id] && !ids[ledger.TopicID{}] && !accepted[t.name]
 	}
 	f.learnSettings(topics)
 	return nil
@@ -258,9 +267,8 @@ const (
 // misses it proves little: brokers that have just started know less.
 func gone(c *cluster, name string, id ledger.TopicID, deleted, recreated StopReason) *stopped {
 	t, ok := c.topic(name)
-	var none ledger.TopicID
 	switch {
-	case ok && t.err == nil && id != none && t.id != none && t.id != id:
+	case ok && t.isOther(id):
 		return &stopped{reason: recreated, detail: fmt.Sprintf("topic %s of cluster %s has id %v, the book is about %v", name, c.alias, t.id, id)}
 	case ok && t.gone() && t.missing >= missingLimit && time.Since(t.since) >= missingFor:
 		return &stopped{reason: deleted, detail: fmt.Sprintf("topic %s of cluster %s does not exist any more", name, c.alias)}
