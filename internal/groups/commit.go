@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // An Outcome is what became of a commit.
@@ -116,7 +119,7 @@ func (b *batch) try(ctx context.Context, ids []string) {
 			ready = append(ready, id)
 		}
 	}
-	if ctx.Err() != nil || len(ready) == 0 {
+	if ready = b.refuseOthers(ctx, ready); ctx.Err() != nil || len(ready) == 0 {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -155,6 +158,39 @@ func (b *batch) look(id string, offsets Offsets) (left bool) {
 		}
 	}
 	return left && offsets.Err == nil
+}
+
+// refuseOthers settles commits into topics that others have taken the names of since
+// they were decided, and returns the groups that have any left. Before version 10 of
+// OffsetCommit (Kafka 4.1) the coordinator is told no ids, and could not refuse them.
+func (b *batch) refuseOthers(ctx context.Context, ids []string) []string {
+	names := make(map[string]bool)
+	for _, id := range ids {
+		for _, i := range b.byGroup[id] {
+			if !b.settled[i] {
+				names[b.commits[i].Partition.Topic] = true
+			}
+		}
+	}
+	topics, err := b.cluster.Topics(ctx, slices.Collect(maps.Keys(names)))
+	var left []string
+	for _, id := range ids {
+		for _, i := range b.byGroup[id] {
+			commit := &b.commits[i]
+			switch {
+			case b.settled[i]:
+			case err != nil:
+				b.outcomes[i].Decision, b.outcomes[i].Err = skip(Failed, "its topic could not be looked at"), err
+			case topics[commit.Partition.Topic].IsOther(commit.TopicID):
+				d, _, err := judge(kerr.UnknownTopicID)
+				b.finish(i, d, err)
+			}
+		}
+		if err == nil && !b.groupSettled(id) {
+			left = append(left, id)
+		}
+	}
+	return left
 }
 
 // found returns the decision about a commit whose offset the group has.

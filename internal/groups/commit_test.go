@@ -158,6 +158,22 @@ func TestCommitRefused(t *testing.T) {
 	}
 }
 
+// TestCommitIntoAnotherTopic: a topic that has taken the name of the one that a
+// commit was decided for gets nothing, also of a coordinator that is told no ids.
+func TestCommitIntoAnotherTopic(t *testing.T) {
+	f := newFake(t, kafkatest.ClusterOptions{})
+	sent := f.counter(kmsg.OffsetCommit)
+	other := f.wish("g", 5)
+	other.TopicID = [16]byte{1, 2, 3}
+	got := f.under.Commit(f.ctx, []groups.Commit{other})[0]
+	if !errors.Is(got.Err, kerr.UnknownTopicID) || got.Reason != groups.Failed || got.Sent || got.Committed != groups.NoOffset {
+		t.Errorf("%+v, want it to be refused and not sent", got)
+	}
+	if sent.Hits() != 0 {
+		t.Errorf("%d commits were sent", sent.Hits())
+	}
+}
+
 // hold keeps one request back, behind skip others, from when it has arrived
 // until it is released.
 func (f *fake) hold(key kmsg.Key, skip int) (arrived func(), release func()) {
