@@ -60,6 +60,7 @@ func simRegressions() []simRegression {
 		{1329, sourceCut, "a log was cut, and its start moved beyond the cut, before there was anybody to notice"},
 		{1921, sourceCut, "the cleaner left an empty batch of a transaction without its marker: it stayed open for ever"},
 		{1997, everySource, "the same"},
+		{5153, sourceCut, "a log was cut, and its start moved beyond the cut, while its partition was paused: nobody can tell, nor may the proof"},
 		{3009, sourceCut, "a transaction whose data was cut off was aborted: the list of aborted ones named the next of its producer"},
 		{3665, sourceCut, "the same"},
 	}

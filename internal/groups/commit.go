@@ -162,7 +162,7 @@ func (b *batch) look(id string, offsets Offsets) (left bool) {
 
 // refuseOthers settles commits into topics that others have taken the names of since
 // they were decided, and returns the groups that have any left. Before version 10 of
-// OffsetCommit (Kafka 4.1) the coordinator is told no ids, and could not refuse them.
+// OffsetCommit (Kafka 4.2) the coordinator is told no ids, and could not refuse them.
 func (b *batch) refuseOthers(ctx context.Context, ids []string) []string {
 	names := make(map[string]bool)
 	for _, id := range ids {
