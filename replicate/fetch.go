@@ -20,8 +20,8 @@ const (
 	bulkPartitions = 8                     // in one request
 	bulkShare      = 1 << 20               // bytes of one partition
 	bulkReserve    = bulkPartitions * bulkShare
-	bulkMost       = 4 << 20         // bytes of one partition, where few are asked for
-	bulkLimit      = 2 * bulkReserve // above what the partitions may bring together, so that each gets its share
+	bulkMost       = 4 << 20 // bytes of one partition, where few are asked for
+	bulkFar        = 3       // as many partitions and bytes, where a round trip is what limits
 
 	tailWait    = 100 * time.Millisecond // at the broker; a partition that has just caught up waits for it
 	tailShare   = 64 << 10
@@ -57,51 +57,67 @@ func (s *source) ask(p *partition, solo bool) asked {
 func (s *source) drain(ctx context.Context, l *fetchLoop) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
-		waiting := len(l.line) > 0
+		waiting := len(l.line)
 		s.mu.Unlock()
-		if !waiting {
+		if waiting == 0 {
 			l.idle(ctx)
 			continue
 		}
-		if s.budget.reserve(ctx, bulkReserve) != nil {
+		most, reserved := s.helping(waiting)
+		if s.budget.reserve(ctx, reserved) != nil {
 			return
 		}
 		s.mu.Lock()
-		taken, solo := s.takeFrom(l, bulkPartitions)
+		taken, solo := s.takeFrom(l, most)
 		all := make([]asked, len(taken))
 		for i, p := range taken {
 			all[i] = s.ask(p, solo)
 		}
 		s.mu.Unlock()
 		if len(all) == 0 {
-			s.budget.adjust(-bulkReserve)
+			s.budget.adjust(-reserved)
 			continue
 		}
-		request := newFetch(bulkWait, bulkLimit)
-		request.add(all, s.share(len(all)))
+		// The limit is above what the partitions may bring together, so that
+		// each gets its share.
+		request := newFetch(bulkWait, int32(2*reserved))
+		request.add(all, s.share(reserved, len(all)))
 		response, err := s.bulk.client.Broker(int(l.key.node)).Request(ctx, request)
 		if err != nil {
-			s.budget.adjust(-bulkReserve)
+			s.budget.adjust(-reserved)
 			s.failed(all, err)
 			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
 		answer := response.(*kmsg.FetchResponse)
 		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-			s.budget.adjust(-bulkReserve)
+			s.budget.adjust(-reserved)
 			s.failed(all, err)
 			_ = pace.Pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		_ = s.limit.Wait(ctx, s.deliver(all, answer))
+		_ = s.limit.Wait(ctx, s.deliver(all, answer, reserved))
 	}
 }
 
-// share is how many bytes of each of n partitions a bulk request asks for: less
-// where a rate is set, so that it is kept evenly.
-func (s *source) share(n int) int32 {
+// helping is how many partitions a bulk request may ask for where n wait, and
+// how many bytes it reserves for their answer. A broker has one such request at
+// a time, so that where it is far away a small one would bound the rate: 8 MiB a
+// round trip of 100 ms are 80 MB/s of all its partitions together.
+func (s *source) helping(n int) (partitions int, reserved int64) {
+	if s.bulk == nil || !s.bulk.distance.far() || s.rate != 0 {
+		return bulkPartitions, bulkReserve
+	}
+	partitions = bulkFar * bulkPartitions
+	reserved = min(int64(min(n, partitions))*bulkMost, bulkFar*bulkReserve, s.budget.limit/2)
+	return partitions, max(reserved, bulkReserve)
+}
+
+// share is how many bytes of each of n partitions a bulk request asks for that
+// has reserved so many: less where a rate is set, so that it is kept evenly.
+func (s *source) share(reserved int64, n int) int32 {
 	if s.rate == 0 {
-		return int32(min(bulkReserve/n, bulkMost))
+		return int32(min(reserved/int64(n), bulkMost))
 	}
 	return int32(min(max(s.rate/20/bulkPartitions, 16<<10), bulkShare))
 }
@@ -164,9 +180,9 @@ func (s *source) landed(p *partition) {
 // deliver hands the parts of an answer to their partitions. Its bytes stay in
 // the budget until the last of them has been dealt with. It returns how many
 // there are.
-func (s *source) deliver(all []asked, response *kmsg.FetchResponse) int64 {
+func (s *source) deliver(all []asked, response *kmsg.FetchResponse, reserved int64) int64 {
 	answers, bytes := answersOf(response)
-	s.budget.adjust(bytes - bulkReserve)
+	s.budget.adjust(bytes - reserved)
 	pin := newPin(s.budget, bytes)
 	defer pin.release()
 	s.mu.Lock()

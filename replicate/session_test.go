@@ -169,7 +169,7 @@ func TestAnswerAboutAnotherTopicOfTheNameIsDropped(t *testing.T) {
 			s.add(parts)
 			s.start(p, 10, -1, bulk)
 			if bulk {
-				s.deliver([]asked{s.ask(p, false)}, tt.answer)
+				s.deliver([]asked{s.ask(p, false)}, tt.answer, bulkReserve)
 			} else {
 				s.sessionRequest(l)
 				s.sessionAnswer(l.session, tt.answer)

@@ -96,3 +96,39 @@ func TestLineIsLeft(t *testing.T) {
 		t.Errorf("in line after it landed: %v", numbers(l.line))
 	}
 }
+
+// TestHelpings holds what one bulk request may bring: more where a round trip
+// is what limits, never more than half of the memory there is, and as before
+// where a rate is kept.
+func TestHelpings(t *testing.T) {
+	far := &cluster{distance: &distance{}}
+	far.distance.shortest.Store(int64(farAway))
+	near := &cluster{distance: &distance{}}
+	for _, tt := range []struct {
+		name           string
+		bulk           *cluster
+		memory         int64
+		rate           int64
+		waiting        int
+		wantPartitions int
+		wantBytes      int64
+		wantShare      int32 // where as many are taken
+	}{
+		{"near", near, 56 << 20, 0, 64, 8, 8 << 20, 1 << 20},
+		{"near, few", near, 56 << 20, 0, 1, 8, 8 << 20, 4 << 20},
+		{"far", far, 56 << 20, 0, 64, 24, 24 << 20, 1 << 20},
+		{"far, few", far, 56 << 20, 0, 4, 24, 16 << 20, 4 << 20},
+		{"far, one", far, 56 << 20, 0, 1, 24, 8 << 20, 4 << 20},
+		{"far, little memory", far, 28 << 20, 0, 64, 24, 14 << 20, 14 << 20 / 24},
+		{"far, hardly any memory", far, 7 << 20, 0, 64, 24, 8 << 20, 8 << 20 / 24},
+		{"far, a rate", far, 56 << 20, 16 << 20, 64, 8, 8 << 20, 16 << 20 / 160},
+	} {
+		s := &source{bulk: tt.bulk, budget: newBudget(tt.memory), rate: tt.rate}
+		partitions, bytes := s.helping(tt.waiting)
+		share := s.share(bytes, min(partitions, tt.waiting))
+		if partitions != tt.wantPartitions || bytes != tt.wantBytes || share != tt.wantShare {
+			t.Errorf("%s: %d partitions, %d bytes, shares of %d, not %d, %d, %d",
+				tt.name, partitions, bytes, share, tt.wantPartitions, tt.wantBytes, tt.wantShare)
+		}
+	}
+}
