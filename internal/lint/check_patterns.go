@@ -20,15 +20,20 @@ func (c *checker) patterns(s mm2.Setting, key string) {
 		}
 		return
 	}
-	if cut, ok := mm2.FindCut(s.Value); ok {
+	cuts := mm2.FindCuts(s.Value)
+	for _, cut := range cuts {
 		c.add("AP0311", s.ValueAt(cut.Comma), s.Key, "the list is split at this comma, inside "+cut.What, insteadOfComma[cut.What])
-		return
 	}
 	for _, el := range elements {
-		if el.Text != "" && c.compiles(s, el) {
+		if el.Text != "" && !ofCut(el, cuts) && c.compiles(s, el) {
 			c.pattern(s, el, key)
 		}
 	}
+}
+
+// ofCut reports whether an element is a piece of what is cut.
+func ofCut(el mm2.Element, cuts []mm2.Cut) bool {
+	return slices.ContainsFunc(cuts, func(cut mm2.Cut) bool { return el.Index < cut.End && el.Index+len(el.Text) > cut.From })
 }
 
 // insteadOfComma says what to write where a list is cut.

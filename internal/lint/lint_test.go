@@ -61,6 +61,20 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestEachCutIsTold: a comma inside of one pattern hides nothing of the rest of the list.
+func TestEachCutIsTold(t *testing.T) {
+	r := check(flowLines + "topics = orders{1,2}, x(?!y), pay[a,b], app.z, (\\\\d{2}+)\n")
+	var found []string
+	for _, f := range r.Findings {
+		if strings.HasPrefix(f.Code, "AP031") {
+			found = append(found, fmt.Sprintf("%s at %d", f.Code, f.Column))
+		}
+	}
+	if got := strings.Join(found, ", "); got != "AP0311 at 18, AP0312 at 24, AP0311 at 36, AP0314 at 44, AP0312 at 52" {
+		t.Errorf("found %s in %v", got, r.Findings)
+	}
+}
+
 // TestOrder: findings are in the order of the file, what has no place in it last.
 func TestOrder(t *testing.T) {
 	var codes []string

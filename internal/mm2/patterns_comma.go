@@ -1,60 +1,65 @@
 package mm2
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // A Cut is a place where a list of expressions is split although its author meant
 // one expression: at a comma inside of What.
 type Cut struct {
-	From, Comma int    // bytes of the list in front of what is cut, and of the comma
-	What        string // "a quantifier", "a group", "a class" or "a quotation"
+	From, Comma, End int    // bytes of the list in front of what is cut, in front of its first comma, and up to where it ends
+	What             string // "a quantifier", "a group", "a class" or "a quotation"
 }
 
 // openQuantifier is what a quantifier with a comma begins with, up to the comma.
 var openQuantifier = regexp.MustCompile(`^\{\s*\d+\s*,\s*\d*\s*\}`)
 
-// FindCut returns the first place where a list is cut so; false if there is none.
-// What does not end behind the comma is not cut, but wrong in itself.
-func FindCut(list string) (Cut, bool) {
+// FindCuts returns all places where a list is cut so, in order: of groups within one
+// another the inner one. What does not end behind the comma is not cut, but wrong in
+// itself.
+func FindCuts(list string) []Cut {
 	type group struct{ from, comma int }
+	var cuts []Cut
 	var open []group
 	for at := 0; at < len(list); at++ {
 		rest := list[at:]
+		whole := func(size int, what string) { // a piece that begins here
+			if comma := strings.IndexByte(rest[:size], ','); comma >= 0 {
+				cuts = append(cuts, Cut{at, at + comma, at + size, what})
+			}
+			at += max(size-1, 0)
+		}
 		switch {
 		case strings.HasPrefix(rest, `\Q`):
-			quoted, _, ends := strings.Cut(rest, `\E`)
-			if comma := strings.IndexByte(quoted, ','); ends && comma >= 0 {
-				return Cut{at, at + comma, "a quotation"}, true
+			if end := strings.Index(rest, `\E`); end >= 0 {
+				whole(end+len(`\E`), "a quotation")
+			} else {
+				at = len(list)
 			}
-			at += len(quoted)
 		case rest[0] == '\\':
 			at++
 		case openQuantifier.MatchString(rest):
-			return Cut{at, at + strings.IndexByte(rest, ','), "a quantifier"}, true
+			whole(len(openQuantifier.FindString(rest)), "a quantifier")
 		case rest[0] == '[':
-			size := classSize(rest)
-			if comma := strings.IndexByte(rest[:size], ','); comma >= 0 {
-				return Cut{at, at + comma, "a class"}, true
-			}
-			at += max(size-1, 0)
+			whole(classSize(rest), "a class")
 		case rest[0] == '(':
 			open = append(open, group{at, -1})
 		case rest[0] == ',' && len(open) > 0:
-			for i := range open {
-				if open[i].comma < 0 {
-					open[i].comma = at
-				}
+			if inner := &open[len(open)-1]; inner.comma < 0 {
+				inner.comma = at
 			}
 		case rest[0] == ')' && len(open) > 0:
 			if g := open[len(open)-1]; g.comma >= 0 {
-				return Cut{g.from, g.comma, "a group"}, true
+				cuts = append(cuts, Cut{g.from, g.comma, at + 1, "a group"})
 			}
 			open = open[:len(open)-1]
 		}
 	}
-	return Cut{}, false
+	slices.SortFunc(cuts, func(a, b Cut) int { return cmp.Compare(a.Comma, b.Comma) })
+	return cuts
 }
 
 // classSize returns how many bytes the class takes with which s begins; 0 if it
@@ -75,13 +80,13 @@ func classSize(s string) int {
 	return 0
 }
 
-// cutError returns what is wrong with an element of a list that begins with what
-// is cut; nil if it does not. A quantifier says so by itself.
+// cutError returns what is wrong with an element of a list in which something
+// begins that is cut; nil if nothing does.
 func cutError(list string, e ListElement) error {
-	cut, ok := FindCut(list)
-	at := cut.From - e.At
-	if !ok || cut.What == "a quantifier" || at < 0 || at >= len(e.Text) {
-		return nil
+	for _, cut := range FindCuts(list) {
+		if at := cut.From - e.At; at >= 0 && at < len(e.Text) {
+			return &PatternError{Element: e.Text, At: at, Piece: e.Text[at:], Why: cut.What + " that is cut at its comma: commas separate patterns"}
+		}
 	}
-	return &PatternError{Element: e.Text, At: at, Piece: e.Text[at:], Why: cut.What + " that is cut at its comma: commas separate patterns"}
+	return nil
 }

@@ -33,8 +33,10 @@ func (e *PatternError) Hint() string {
 	switch {
 	case strings.HasPrefix(e.Element, "*"):
 		return fmt.Sprintf("patterns are regular expressions: .%s", e.Element)
-	case strings.HasPrefix(e.Piece, "{") && e.Why != "":
-		return "commas separate patterns, also inside a quantifier: write a{1,2} as aa?"
+	case strings.HasPrefix(e.Why, "a possessive quantifier"):
+		return fmt.Sprintf("write %s without the + behind it", strings.TrimSuffix(e.Piece, "+"))
+	case strings.HasPrefix(e.Why, "a quantifier that is cut"):
+		return "write a{1,2} as aa?"
 	}
 	return ""
 }

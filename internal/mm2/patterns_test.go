@@ -109,7 +109,7 @@ func TestAQuotationTakesTheRestOfTheList(t *testing.T) {
 // TestHints say what was meant.
 func TestHints(t *testing.T) {
 	for list, want := range map[string]string{
-		"a{1,2}": "commas separate patterns, also inside a quantifier: write a{1,2} as aa?", "*.x": "patterns are regular expressions: .*.x", "(": "",
+		"a{1,2}": "write a{1,2} as aa?", "a{2}+": "write {2} without the + behind it", "a*+": "write * without the + behind it", "*.x": "patterns are regular expressions: .*.x", "(": "",
 	} {
 		var bad *mm2.PatternError
 		if _, err := mm2.ParsePatterns([]string{list}); !errors.As(err, &bad) || bad.Hint() != want {

@@ -55,8 +55,10 @@ func parseRenames(rules string) (renames []rename, at int, err error) {
 			continue
 		}
 		r, err := parseRename(e.Text)
-		if cut, ok := FindCut(rules); ok && err != nil && cut.Comma == e.At+len(e.Text) {
-			err = fmt.Errorf("%s is cut at its comma: commas separate rules", cut.What)
+		for _, cut := range FindCuts(rules) {
+			if err != nil && cut.Comma == e.At+len(e.Text) {
+				err = fmt.Errorf("%s is cut at its comma: commas separate rules", cut.What)
+			}
 		}
 		if err != nil {
 			return nil, e.At, fmt.Errorf("%q: %w", e.Text, err)
