@@ -76,14 +76,29 @@ func (r *Report) CheckStores() {
 				continue
 			}
 			at, key := c.placeOf(one, bad.Key)
-			message := fmt.Sprintf("%s cannot be used: %v", bad.Key, bad.Err)
-			if bad.Path != "" {
-				message = fmt.Sprintf("%s cannot be used, file %s: %v", bad.Key, bad.Path, bad.Err)
-			}
-			c.single("AP0601", at, key, message, "")
+			c.unusable(at, key, bad)
 		}
 	}
 	r.Findings = sorted(c.findings)
+}
+
+// unusable reports a store that cannot be used. Why that is says nothing of a
+// setting's value; the name of a file that a config provider gave does.
+func (c *checker) unusable(at javaprops.Position, key string, bad *connect.StoreError) {
+	file := ""
+	switch {
+	case bad.Path == "":
+	case c.hidden.from(bad.Path) != bad.Path:
+		file = ", the file whose name a config provider gave"
+	default:
+		file = ", file " + bad.Path
+	}
+	f := Finding{Code: "AP0601", Line: at.Line, Column: at.Column, Message: fmt.Sprintf("%s cannot be used%s: %v", bad.Key, file, bad.Err)}
+	if !c.singles[f] {
+		c.singles[f] = true
+		f.File, f.Key, f.Level = c.file.Name, key, c.levels[f.Code]
+		c.findings = append(c.findings, c.hidden.cut(f))
+	}
 }
 
 // placeOf returns where a property of a client stands, and its whole key.
@@ -161,7 +176,7 @@ func (c *checker) clientNotices(alias string, notices []connect.Notice, place fu
 		switch {
 		case n.Kind == connect.Unchecked:
 			// AP0605 tells of it
-		case c.told(key, "AP02", "AP0601"):
+		case c.told(key, "AP02", "AP0304", "AP0306", "AP0601"):
 			// it has no effect, or is refused
 		case n.Kind == connect.Unknown:
 			c.single("AP0603", at, key, "no client of Kafka knows this key", n.Suggestion)

@@ -33,6 +33,9 @@ func newHidden(entries []mm2.Setting, data []byte) hidden {
 			continue
 		}
 		h.keys[s.Key] = true
+		if !s.Provided {
+			continue // nothing was given
+		}
 		for _, text := range append(s.List(), strings.TrimSpace(s.Value)) {
 			// What stands in the file as it is, is no secret; and a text of one or two
 			// letters is found in any sentence.
@@ -61,9 +64,19 @@ func speaksOfValues(code string) bool {
 
 // in returns a finding as it may be shown.
 func (h hidden) in(f Finding) Finding {
-	if h.keys[f.Key] && speaksOfValues(f.Code) {
-		f.Message, f.Suggestion = h.titles[f.Code], ""
+	switch {
+	case h.keys[f.Key] && speaksOfValues(f.Code):
+		f.Message, f.Suggestion = h.titles[f.Code]+"; what it is about came from a config provider, and is not shown", ""
+	case f.Code == "AP0601" && h.from(f.Message) != f.Message:
+		// Of a sentence with holes in it, as where a provider gave a mechanism's name,
+		// nothing is left to be understood.
+		f.Message, f.Suggestion = h.titles[f.Code]+": what another key has from a config provider, which is not shown, does not go with this one", ""
 	}
+	return h.cut(f)
+}
+
+// cut returns a finding whose message needs no more care than that.
+func (h hidden) cut(f Finding) Finding {
 	f.Key, f.Message, f.Suggestion = h.from(f.Key), h.from(f.Message), h.from(f.Suggestion)
 	return f
 }

@@ -81,7 +81,7 @@ func TestWhatProvidersGiveIsNotShown(t *testing.T) {
 func TestAProvidersValueIsLookedAt(t *testing.T) {
 	text, options, _ := provided("topics = *orders", 0, func(v string) string { return v })
 	found := of(lint.Check("f", []byte(text), options), "AP0310")
-	if len(found) != 1 || found[0].Line != 5 || found[0].Key != "topics" || found[0].Message != "an invalid pattern" || found[0].Suggestion != "" {
+	if len(found) != 1 || found[0].Line != 5 || found[0].Key != "topics" || found[0].Message != "an invalid pattern; what it is about came from a config provider, and is not shown" || found[0].Suggestion != "" {
 		t.Errorf("%+v", found)
 	}
 }

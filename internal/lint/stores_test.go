@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"apograph/internal/lint"
+	"apograph/internal/mm2"
 )
 
 // TestStores: what keeps a run from using a store stands at its key, without any
@@ -46,5 +47,26 @@ func TestStores(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStoresOfProviders: where a config provider gave the name of a file or another
+// value, a finding still says what is wrong, in a whole sentence.
+func TestStoresOfProviders(t *testing.T) {
+	const provider = "config.providers = env\nconfig.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+	env := map[string]string{"FILE": "../connect/testdata/stores/trust.p12", "GONE": "/nowhere/canary.p12", "MECHANISM": "PLAIN"}
+	options := mm2.ConfigOptions{LookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}
+	for lines, want := range map[string]string{
+		"a.ssl.truststore.location = ${env:GONE}":                                        "ssl.truststore.location cannot be used, the file whose name a config provider gave: no such file or directory",
+		"a.ssl.truststore.location = ${env:FILE}\na.ssl.truststore.password = wrong-one": "cannot be used, the file whose name a config provider gave: the password is wrong, or the file is damaged",
+		"b.security.protocol = SASL_SSL\nb.sasl.mechanism = ${env:MECHANISM}\nb.sasl.jaas.config = a.b.NoModule required;": "a connection that cannot be made this way: what another key has from a config provider, which is not shown, does not go with this one",
+		"b.security.protocol = ${env:MECHANISM}": "a connection that cannot be made this way; what it is about came from a config provider, and is not shown",
+	} {
+		r := lint.Check("mm2.properties", []byte(flowLines+provider+"a.security.protocol = SSL\n"+lines+"\n"), options)
+		r.CheckStores()
+		found := of(r, "AP0601")
+		if len(found) != 1 || !strings.HasSuffix(found[0].Message, want) {
+			t.Errorf("%s:\nfound %v, want %q", lines, found, want)
+		}
 	}
 }
