@@ -12,8 +12,8 @@ import (
 type Connection struct {
 	Alias    string // of a client.properties: "cluster"
 	Settings []connect.Setting
-	// Unresolved is the first key whose value a config provider does not have; with the
-	// rest nobody should log in. Empty if there is none.
+	// Unresolved is the first key in whose value what looks like a variable was not
+	// replaced; with the text of that nobody should log in. Empty if there is none.
 	Unresolved string
 }
 

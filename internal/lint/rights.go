@@ -33,6 +33,13 @@ func (r *Report) Scope(flow Flow, topics []string) []string {
 	})
 }
 
+// OfHeartbeats reports whether a topic of a flow's source holds MirrorMaker 2's
+// heartbeats: they begin with a byte of 0 and a small number, and are no user's.
+func (r *Report) OfHeartbeats(flow Flow, topic string) bool {
+	f, ok := r.checker.config.Flow(flow.Source, flow.Target)
+	return ok && r.checker.rules(f).Policy.IsHeartbeats(topic)
+}
+
 // Named returns the topics that the flows from a cluster name in full.
 func (r *Report) Named(alias string) []string {
 	var names []string

@@ -38,6 +38,7 @@ func (c *Config) variables(s *Setting, providers *javaprops.Providers, keep bool
 		at := s.ValueAt(v.Start)
 		switch {
 		case !v.Known:
+			s.Unresolved = true
 			shown := v.String()
 			if javaprops.Secret(s.Key) {
 				shown = "what looks like a variable" // and may be part of a password

@@ -53,8 +53,8 @@ type Setting struct {
 	// Provided: a config provider's value is in Value, which so has no characters
 	// in the file.
 	Provided bool
-	// Unresolved: a config provider has no value for a variable in it, which stands
-	// there as it is.
+	// Unresolved: what looks like a variable in it has no value, for want of one or of
+	// its config provider, and stands there as it is.
 	Unresolved bool
 }
 

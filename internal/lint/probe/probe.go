@@ -49,7 +49,7 @@ func Ask(ctx context.Context, r *lint.Report) (lint.Facts, error) {
 // askCluster returns what a cluster says.
 func askCluster(ctx context.Context, r *lint.Report, connection lint.Connection) *lint.ClusterFacts {
 	if connection.Unresolved != "" {
-		return &lint.ClusterFacts{Err: fmt.Errorf("cluster %s was not asked: a variable in %s has no value", connection.Alias, connection.Unresolved)}
+		return &lint.ClusterFacts{Err: fmt.Errorf("cluster %s was not asked, and no login was tried: a variable in %s has no value, and its text is no password", connection.Alias, connection.Unresolved)}
 	}
 	cluster, _, err := connect.FromProperties(connection.Alias, connection.Settings)
 	if err != nil {

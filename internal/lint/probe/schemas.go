@@ -41,7 +41,7 @@ func askSchemas(ctx context.Context, r *lint.Report, flow lint.Flow, source *lin
 			names = append(names, t.Name)
 		}
 	}
-	scope := r.Scope(flow, names)
+	scope := slices.DeleteFunc(r.Scope(flow, names), func(topic string) bool { return r.OfHeartbeats(flow, topic) })
 	facts.Topics = sample(ctx, r, flow.Source, scope[:min(len(scope), sampleTopics)])
 	registry := r.Registry(flow)
 	if registry == "" || len(facts.Topics) == 0 {
