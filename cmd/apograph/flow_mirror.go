@@ -17,7 +17,7 @@ func mirrorKeys() []setting {
 		{"emit.offset-syncs.enabled", "true: write MirrorMaker 2's offset syncs (default false)"},
 		{syncsLocation, "source or target: the cluster of their topic (default source)"},
 		{"offset-syncs.topic.replication.factor", "of their topic (default 3, or as many as there are brokers)"},
-		{"offset.lag.max", "source offsets between the newest sync and the next, at least (default 100)"},
+		{"offset.lag.max", "how many source offsets lie, at least, between the newest offset sync and the next; offsets are translated exactly whatever it is (default 100)"},
 		{"emit.checkpoints.enabled", "true: write MirrorMaker 2's checkpoints (default false)"},
 		{"emit.checkpoints.interval.seconds", "how often (default 60)"},
 		{"checkpoints.topic.replication.factor", "of their topic (default 3, or as many as there are brokers)"},

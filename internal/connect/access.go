@@ -44,7 +44,8 @@ func (p *properties) access() *access {
 	if a.protocol == ssl || a.protocol == saslSSL {
 		a.tls = p.tls()
 	} else if ok {
-		p.idleSettings(a.protocol, "ssl.truststore.location", "ssl.truststore.certificates", "ssl.keystore.location", "ssl.keystore.key")
+		p.idleSettings(a.protocol, "ssl.truststore.location", "ssl.truststore.certificates", "ssl.truststore.password",
+			"ssl.keystore.location", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.keystore.password", "ssl.key.password")
 	}
 	if a.protocol == saslPlaintext || a.protocol == saslSSL {
 		a.login = p.login()

@@ -115,6 +115,8 @@ func TestNotices(t *testing.T) {
 		{"connections.max.idle.ms=-1", "", Info, Unneeded},
 		{"sasl.mechanism=PLAIN", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
 		{"ssl.truststore.location=x", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
+		{"ssl.truststore.password=x", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
+		{"ssl.key.password=x", "has no effect with security.protocol=PLAINTEXT", Warning, Idle},
 		{"ssl.endpoint.identification.algorithm=", "", Info, Unneeded},
 		{"metadata.max.age.ms=99999999999", "3600000 ms is used", Info, Otherwise},
 	} {
@@ -164,6 +166,10 @@ func TestCiphersAndVersions(t *testing.T) {
 		if got.min != 0x0301+test.min-10 || got.max != 0x0301+test.max-10 || len(got.suites) != test.suites {
 			t.Errorf("%q: %x to %x, %d suites", test.lines, got.min, got.max, len(got.suites))
 		}
+	}
+	_, notices, err := FromProperties("a", settings("bootstrap.servers=a:1", "security.protocol=SSL", "ssl.enabled.protocols=SSLv3,TLSv1.2"))
+	if err != nil || len(notices) != 1 || !strings.Contains(notices[0].Text, "SSLv3 is not supported") || !strings.Contains(notices[0].Text, "supported are TLSv1.3,") {
+		t.Errorf("%v, %v", notices, err)
 	}
 }
 

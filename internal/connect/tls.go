@@ -142,7 +142,7 @@ func (p *properties) versions() (lowest, highest uint16) {
 	for _, name := range p.list("ssl.enabled.protocols") {
 		version := versionOf(name)
 		if version == 0 {
-			p.notice(Otherwise, "ssl.enabled.protocols", Warning, fmt.Sprintf("%s is not supported, and left out", name))
+			p.notice(Otherwise, "ssl.enabled.protocols", Warning, fmt.Sprintf("%s is not supported, and left out; supported are TLSv1.3, TLSv1.2, TLSv1.1 and TLSv1", name))
 			continue
 		}
 		if lowest == 0 || version < lowest {

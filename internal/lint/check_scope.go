@@ -23,7 +23,7 @@ func (c *checker) covered(f mm2.FlowConfig) {
 		switch el := topics.Elements()[at]; {
 		case c.empty(all): // AP0317 and others tell of it
 		case c.empty(all.and(notInternal)):
-			c.internal(f, topics, el)
+			c.internal(topics, el)
 		case c.empty(all.and(left)):
 			gone = append(gone, el)
 		default:
@@ -54,9 +54,9 @@ func (c *checker) shown(s mm2.Setting) string {
 }
 
 // internal reports an element that matches nothing but internal topics.
-func (c *checker) internal(f mm2.FlowConfig, topics mm2.Setting, el mm2.Element) {
+func (c *checker) internal(topics mm2.Setting, el mm2.Element) {
 	if name, whole := leading(el.Text); whole && name == "__consumer_offsets" {
-		c.once("AP0506", topics, f, "__consumer_offsets is never copied: offsets are numbers of the source", "sync.group.offsets.enabled = true")
+		c.single("AP0506", el.At, topics.Origin.Key, "__consumer_offsets is never copied: offsets are numbers of the source", "sync.group.offsets.enabled = true")
 		return
 	}
 	c.single("AP0509", el.At, topics.Origin.Key, fmt.Sprintf("%s matches internal topics alone, which are never copied", brief(el.Text)), "delete it")

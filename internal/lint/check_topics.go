@@ -54,8 +54,17 @@ func (c *checker) otherTools(f mm2.FlowConfig) {
 			kinds, excludes = append(kinds, t.kind), append(excludes, t.exclude)
 		}
 	}
+	// Flows that say nothing of topics have one cause in common, the default.
+	message := "the patterns admit topics of other tools: " + strings.Join(kinds, ", ")
+	silent := Finding{Code: "AP0504", Message: message}
+	if f.Get("topics").Origin.At.IsZero() {
+		if c.singles[silent] {
+			return
+		}
+		c.singles[silent] = true
+	}
 	if len(kinds) > 0 {
-		c.once("AP0504", f.Get("topics"), f, "the patterns admit topics of other tools: "+strings.Join(kinds, ", "),
+		c.once("AP0504", f.Get("topics"), f, message,
 			"add to topics.exclude what is not to be copied: "+strings.Join(excludes, ", "))
 	}
 }

@@ -148,7 +148,7 @@ func (c *checker) scope(f mm2.FlowConfig, source *ClusterFacts) {
 	}
 	c.unmatched(in, f, source)
 	if len(copied) == 0 {
-		c.once("AP0712", f.Get("enabled"), f, fmt.Sprintf("no topic of %s is in the scope of %v", f.Source, f), "")
+		c.once("AP0712", f.Get("enabled"), f, fmt.Sprintf("%v copies none of the topics that the user of %s is allowed to see", f, f.Source), "")
 	}
 	if len(dotted) > 0 {
 		c.once("AP0704", in, f, fmt.Sprintf("copied because a dot means any character: %s", listed(dotted)), `write \\. where a dot is meant`)
@@ -178,7 +178,7 @@ func (c *checker) unmatched(in mm2.Setting, f mm2.FlowConfig, source *ClusterFac
 				suggestion = near
 			}
 		}
-		c.single("AP0703", el.At, in.Origin.Key, fmt.Sprintf("%s matches no topic of %s", brief(el.Text), f.Source), suggestion)
+		c.single("AP0703", el.At, in.Origin.Key, fmt.Sprintf("%s matches none of the topics that the user of %s is allowed to see", brief(el.Text), f.Source), suggestion)
 	}
 }
 

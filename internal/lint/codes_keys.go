@@ -38,7 +38,7 @@ func keyCodes() []Code {
 			"a->b.exactly.once.support = required",
 			""},
 		{"AP0208", Notice, "what apograph does better whatever a key says",
-			"The key makes sense for MirrorMaker 2 alone; apograph goes further by itself. All such keys are told in one finding, at the first.",
+			"What the key is there for apograph does better by itself. If it still changes something, the message says what: offset.lag.max says how densely offset syncs are written, on which apograph's own translation does not depend. All such keys are told in one finding, at the first.",
 			"Nothing. They may stay for MirrorMaker 2.",
 			"offset.lag.max = 10",
 			""},

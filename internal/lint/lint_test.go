@@ -47,6 +47,7 @@ func TestPlaces(t *testing.T) {
 		{"AP0302", "topics = a, b ,a", 5, 16},
 		{"AP0105", "topics = a # all", 5, 12},
 		{"AP0104", "topics = abc  ", 5, 13},
+		{"AP0506", "topics = a, __consumer_offsets", 5, 13},
 		{"AP0301", "sync.topic.acls.enabled=yes", 5, 25},
 		{"AP0411", "clusters = a, b, c\nbootstrap.servers = x:9092\na->b.enabled = true", 1, 18},
 	}
@@ -280,6 +281,25 @@ func TestKeysOfEveryRole(t *testing.T) {
 	} {
 		if found := of(check(flowLines+key+" = 1\n"), code); len(found) != 1 || found[0].Line != 5 {
 			t.Errorf("%s: found %v", key, check(flowLines+key+" = 1\n").Findings)
+		}
+	}
+}
+
+// TestOneCauseIsToldOnce: what flows have from the default of topics is told once in a
+// file, and what each says itself at each.
+func TestOneCauseIsToldOnce(t *testing.T) {
+	const both = "b->a.enabled = true\n"
+	for lines, want := range map[string]int{
+		both:                         1,
+		both + "topics = .*\n":       1,
+		both + "a->b.topics = .*\n":  2,
+		both + "a->b.topics = pay\n": 1,
+		both + "b->a.topics = x\n":   1,
+		both + "a->b.topics = .*\nb->a.topics = .*\n":             2,
+		both + "topics.exclude = _.*, connect-.*, .*-c.*, .*-r.*": 0,
+	} {
+		if found := of(check(flowLines+lines), "AP0504"); len(found) != want {
+			t.Errorf("%s: found %d, want %d: %v", lines, len(found), want, found)
 		}
 	}
 }

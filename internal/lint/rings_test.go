@@ -110,7 +110,7 @@ func TestNothingToCopy(t *testing.T) {
 		{"topics = pay-.*\ntopics.exclude = pay-[a-z]*", ""},
 		{"topics = (a|b)\ntopics.exclude = a, b", "AP0508:1"},
 		{"topics = __consumer_off.*, orders", "AP0509:10"},
-		{"topics = orders, __consumer_offsets", "AP0506:1"},
+		{"topics = orders, __consumer_offsets", "AP0506:18"},
 		{`topics = mm2-.*\\.internal, __.*|\\.x`, "AP0509:10 AP0509:29"},
 		{"topics = .*internal", ""},
 		{"topics = orders; pay", "AP0317:16"},

@@ -67,8 +67,13 @@ func (c *Config) strangeFlow(s Setting) {
 
 // nearestAlias returns the alias that a misspelt one is most like, of those that
 // are not to be taken: the other side of its flow. One with no letter in common is
-// none; "" if there is none.
+// none, unless it is the same in small and capital letters; "" if there is none.
 func nearestAlias(alias string, aliases []string, but ...string) string {
+	for _, a := range aliases {
+		if strings.EqualFold(a, alias) && !slices.Contains(but, a) {
+			return a
+		}
+	}
 	return Nearest(alias, slices.DeleteFunc(slices.Clone(aliases), func(a string) bool {
 		return slices.Contains(but, a) || spelling.Distance([]byte(alias), []byte(a)) >= max(len(alias), len(a))
 	}))

@@ -278,6 +278,8 @@ func TestProblems(t *testing.T) {
 		{mm2.UnknownKey, mm2.LevelWarning, "A.max.poll.records=x", "f:5:1", "", "A.consumer.max.poll.records=1"},
 		{mm2.UnknownAlias, mm2.LevelWarning, "C.bootstrap.servers=x", "f:5:1", "", "B.bootstrap.servers=x"},
 		{mm2.UnknownAlias, mm2.LevelWarning, "A->BB.topics=x", "f:5:1", "write B", "A->B.topics=x"},
+		{mm2.UnknownAlias, mm2.LevelWarning, "a->B.topics=x", "f:5:1", "write A", "A->B.topics=x"},
+		{mm2.UnknownAlias, mm2.LevelWarning, "b.bootstrap.servers=x", "f:5:1", "write B.bootstrap.servers", "B.bootstrap.servers=x"},
 		{mm2.OwnUnknownKey, mm2.LevelError, "apograph.polcy=map", "f:5:1", "write apograph.policy", "apograph.policy=identity"},
 		{mm2.OwnUnknownKey, mm2.LevelError, "A->B.apograph.ledger.dir=x", "f:5:1", "write apograph.ledger.dir", "apograph.ledger.dir=x"},
 		{mm2.OwnUnknownKey, mm2.LevelError, "A.apograph.start=latest", "f:5:1", "A->B.apograph.start", "A->B.apograph.start=latest"},

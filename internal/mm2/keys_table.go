@@ -60,7 +60,7 @@ func filterKeys() []Key {
 
 // topicKeys are the duties of the source connector.
 func topicKeys() []Key {
-	const newest = "the newest record of a partition has a sync within a second; this is how far behind it others begin"
+	const newest = "offsets are translated exactly whatever it is; it says how many source offsets lie, at least, between the newest offset sync and the next"
 	return []Key{
 		key("refresh.topics.enabled", SourceConnector, BoolKey, "true", "2.4"),
 		key("refresh.topics.interval.seconds", SourceConnector, LongKey, "600", "2.4").ours("topics and partitions are looked for every 30 seconds"),
