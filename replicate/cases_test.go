@@ -427,6 +427,12 @@ func TestTargetThatIsNotEmptyIsRefused(t *testing.T) {
 		t.Errorf("a ledger was written: %v", err)
 	}
 
+	for _, name := range []string{"T", "u"} {
+		config.Append = []string{"t", name}
+		if _, err := replicate.Run(t.Context(), config); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--append names "+name) {
+			t.Errorf("--append %q: error %v", name, err)
+		}
+	}
 	t.Run("unless told to append", func(t *testing.T) {
 		config.Append = []string{"t"}
 		got := mustRun(t, config)

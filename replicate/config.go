@@ -72,8 +72,9 @@ type Config struct {
 	// StartOf says so for each topic by itself. Nil: Start holds for all.
 	StartOf func(topic string) StartPoint
 
-	// Append lists topics that may be written although the target's topic
-	// holds records that the ledger does not know.
+	// Append lists topics, by their names on the source, that may be written
+	// although the target's topic holds records that the ledger does not know. One
+	// that the flow does not copy is refused.
 	Append []string
 
 	// Window is how many batches of a partition may be in flight, 1 to 5.

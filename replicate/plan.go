@@ -121,7 +121,7 @@ func (f *Flow) planRefusals(plan *Plan, topics []*topic, books map[topicPartitio
 		return nil
 	}
 	f.refuseRoutes(topics, books)
-	return errors.Join(tell(nil), tell(f.refuseStrangers(topics, books)), tell(f.checkStarts(topics)))
+	return errors.Join(tell(nil), tell(f.checkAppend()), tell(f.refuseStrangers(topics, books)), tell(f.checkStarts(topics)))
 }
 
 // fill describes the topics.

@@ -198,13 +198,31 @@ func (f *Flow) matchFirst(books map[topicPartition]ledger.Pair) error {
 	if err := f.match(books); err != nil {
 		return err
 	}
-	if len(f.topics) > 0 {
-		return nil
-	}
-	if f.config.Once {
+	if len(f.topics) == 0 && f.config.Once {
 		return usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoTopics, f.whyNone())
 	}
+	if err := f.checkAppend(); err != nil || len(f.topics) > 0 {
+		return err
+	}
 	f.config.Logger.Warn("no topic matches; waiting", "topics", strings.Join(f.config.Topics, ","))
+	return nil
+}
+
+// checkAppend refuses names of topics that the flow does not copy: what was to be
+// decided would not be, and nobody would know.
+func (f *Flow) checkAppend() error {
+	for _, name := range f.config.Append {
+		if f.topics[name] != nil {
+			continue
+		}
+		err := usageErrorf("--append names %s, and the flow copies no topic of cluster %s with that name", name, f.source.alias)
+		for _, t := range sortedTopics(f.topics) {
+			if t.target == name {
+				err.hint = "it takes names of the source: " + t.name
+			}
+		}
+		return err
+	}
 	return nil
 }
 
@@ -230,7 +248,7 @@ func (f *Flow) whyNone() string {
 		}
 	}
 	if len(out) == 0 {
-		return "none that may be seen matches " + patterns
+		return "none that its user is allowed to see matches " + patterns
 	}
 	return "what matches " + patterns + " is left out: " + strings.Join(out, ", ")
 }

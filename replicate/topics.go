@@ -86,7 +86,7 @@ func (f *Flow) selected(all map[string]topicState, books map[topicPartition]ledg
 	f.leaveOwnCopies(found)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(all)), maps.Keys(found))
 	for _, pattern := range f.rules.Include.Unmatched(names) {
-		f.warnOnce("pattern "+pattern, "pattern matches no topic that may be seen", "cluster", f.source.alias, "pattern", pattern)
+		f.warnOnce("pattern "+pattern, "pattern matches no topic that the user of the cluster is allowed to see", "cluster", f.source.alias, "pattern", pattern)
 	}
 	return found
 }

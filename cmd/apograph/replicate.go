@@ -48,7 +48,7 @@ func replicateCommand() command {
 				Usage: "say what the run would do and write nothing: topics in and out with the rule, settings, rights that are missing, how much there is to copy; exit 5 if something would be refused"},
 			// Not from the environment: each use needs a decision of its own.
 			&cli.StringSliceFlag{Name: "append", KeepSpace: true,
-				Usage: "write behind what the target's topics in a `LIST` of names hold and the ledger does not know; refused where that is a copy of the source's"},
+				Usage: "for the topics in a `LIST`, by their names on the source: write behind what the target holds of each and the ledger does not know; refused where that is a copy of the source's. A name that the flow does not copy is an error"},
 			&cli.StringFlag{Name: "start",
 				Usage: "begin topics that have no book yet at `POINT`: earliest, latest, a time in RFC 3339, or group:NAME, which is what a group has committed (default earliest)"},
 			stringFlag("rate-limit", "fetch no more than a `SIZE` a second over all partitions, such as 50MiB"),
