@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,7 +29,8 @@ func configShowCommand() command {
 			"that holds for it: its own, those of the top level, and defaults. With --origin,\n" +
 			"also where each comes from. Secrets are not shown.\n" +
 			"What MirrorMaker 2 needs and apograph does not, and with --origin what apograph\n" +
-			"does better by default, is told once, at the end.",
+			"does better by default, and which internal topics of Kafka Connect there are not,\n" +
+			"is told once, at the end.",
 		examples: []string{"apograph config show --config mm2.properties", "apograph config show --config mm2.properties --flow 'a->b' --origin"},
 		formats:  []format{formatTable, formatWide, formatJSON},
 		flags: append(configFlags(overFlag()),
@@ -79,6 +81,7 @@ func runConfigShow(_ context.Context, inv *invocation) error {
 	for _, f := range flows {
 		report.add(f, inv.Bool("origin"))
 	}
+	report.unused(config)
 	if inv.format == formatJSON {
 		return writeJSON(inv.stdout, report)
 	}
@@ -150,10 +153,11 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 			r.note(k)
 		}
 	}
-	for _, k := range f.Silent() {
-		if origin {
+	if origin {
+		for _, k := range f.Silent() {
 			r.Notes[k.Name] = k.Ours + "; MirrorMaker 2: " + k.Default
 		}
+		r.noteTopics(f)
 	}
 	for _, side := range []struct {
 		name  string
@@ -164,6 +168,40 @@ func (r *configReport) add(f mm2.FlowConfig, origin bool) {
 		}
 	}
 	r.Flows = append(r.Flows, flow)
+}
+
+// unused notes the keys of the file that are for Kafka Connect alone, of which no flow
+// has anything: its internal topics, its workers, its REST server.
+func (r *configReport) unused(config *mm2.Config) {
+	for _, p := range config.Problems() {
+		if p.Kind != mm2.IgnoredKey && p.Kind != mm2.BetterKey {
+			continue
+		}
+		k, rest, found := mm2.Key{}, p.Key, true
+		for known := false; found && !known; _, rest, found = strings.Cut(rest, ".") {
+			k, known = mm2.LookupKey(rest)
+		}
+		if k.Name == "" { // a key of a family, such as topic.creation.x.include
+			r.Notes[p.Key] = "ignored: it belongs to what is not run here"
+		}
+		r.note(k)
+	}
+}
+
+// noteTopics notes Connect's internal topics, which MirrorMaker 2 makes for a flow
+// whether its file names them or not.
+func (r *configReport) noteTopics(f mm2.FlowConfig) {
+	worker := f.Worker()
+	for _, of := range []string{"config", "offset", "status"} {
+		if s := worker[of+".storage.topic"]; s.Origin.Key == "" {
+			k, _ := mm2.LookupKey(s.Key)
+			note := cmp.Or(r.Notes[s.Key], "no such topic is made: "+k.Reason+"; MirrorMaker 2 makes")
+			if !strings.HasSuffix(note, " "+s.Value) {
+				note += " " + s.Value
+			}
+			r.Notes[s.Key] = note
+		}
+	}
 }
 
 // shownValue returns a value for people's eyes. Of a key that looks like a misspelt
