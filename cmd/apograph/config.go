@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -104,7 +105,9 @@ func (c *configuration) read(inv *invocation) error {
 		file = file.With(layer, func(key string) bool { return isShadow(key, layer) })
 	}
 	if c.file, err = mm2.ParseConfig(file, mm2.ConfigOptions{}); err != nil {
-		return &configError{path: c.path, err: err}
+		if err = c.withoutClients(err); err != nil {
+			return &configError{path: c.path, err: err}
+		}
 	}
 	for _, p := range c.file.Problems() {
 		if p.At.File == overX && isTypingError(p.Kind) {
@@ -112,6 +115,21 @@ func (c *configuration) read(inv *invocation) error {
 		}
 	}
 	return nil
+}
+
+// withoutClients returns what an error says beside that variables of clients have no
+// value: not every command needs every client, nor whoever runs it its password. One
+// that is needed refuses them, see [invocation.flowCluster].
+func (c *configuration) withoutClients(err error) error {
+	var bad *mm2.ConfigError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(bad.Problems), func(p mm2.Problem) bool { return p.Kind == mm2.ProviderFailed && c.file.OfClients(p.Key) })
+	if len(rest) == 0 {
+		return nil
+	}
+	return &mm2.ConfigError{Problems: rest}
 }
 
 // isTypingError reports whether a problem is that a key has no effect, or its value

@@ -321,3 +321,38 @@ func TestCommandsTakeFlowsOfAFile(t *testing.T) {
 		c.run(0, "verify")
 	})
 }
+
+// TestVariablesThatNobodyNeeds: who only asks how a flow stands need not know the
+// passwords of its clusters; whoever needs a client is told which variable has no
+// value.
+func TestVariablesThatNobodyNeeds(t *testing.T) {
+	c := newConfigCase(t, "a->b.enabled = true", "topics = orders", "emit.heartbeats.enabled = false")
+	c.topic(c.a, "orders", 5)
+	c.run(0, "replicate", "--once")
+	file, err := os.ReadFile(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write(string(file)+"config.providers = env", "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+		"a.consumer.ssl.key.password = ${env:APOGRAPH_TEST_A}", "b.ssl.key.password = ${env:APOGRAPH_TEST_B}")
+
+	for _, args := range [][]string{{"status"}, {"translate", "orders:0:3"}, {"verify", "--mode", "books"}, {"ledger", "check"}, {"config", "show"}} {
+		c.run(0, args...)
+	}
+	for _, args := range [][]string{{"replicate", "--once"}, {"replicate", "--dry-run"}, {"verify"}, {"translate", "--group", "g"}} {
+		if _, stderr := c.run(2, args...); !strings.Contains(stderr, "the environment has no APOGRAPH_TEST_B") {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+	c.env = []string{"APOGRAPH_TEST_B=x"}
+	if _, stderr := c.run(2, "replicate", "--once"); !strings.Contains(stderr, "the environment has no APOGRAPH_TEST_A") {
+		t.Error(stderr)
+	}
+	c.run(0, "verify", "--mode", "target")
+
+	// Of what is no matter of clients, every command needs all.
+	c.env = nil
+	c.write(string(file)+"config.providers = env", "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+		"topics.exclude = ${env:APOGRAPH_TEST_B}")
+	c.run(2, "status")
+}

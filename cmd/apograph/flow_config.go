@@ -134,10 +134,10 @@ func adHocPolicy(inv *invocation, alias string, settings map[string]string) (mm2
 // adds. now is what ages are counted from.
 func (inv *invocation) flowConfig(c *mm2.Config, f mm2.FlowConfig, path string, now time.Time) (config replicate.Config, err error) {
 	config = replicate.Config{LedgerPath: path, AllowSameCluster: inv.Bool("allow-same-cluster"), Logger: inv.logger()}
-	if config.Source, err = inv.flowCluster(f.Source, f.SourceClient()); err != nil {
-		return config, err
-	}
-	if config.Target, err = inv.flowCluster(f.Target, f.TargetClient()); err != nil {
+	var other error
+	config.Source, err = inv.flowCluster(c, f.Source, f.SourceClient())
+	config.Target, other = inv.flowCluster(c, f.Target, f.TargetClient())
+	if err := errors.Join(err, other); err != nil {
 		return config, err
 	}
 	rules, err := f.Topics()
@@ -187,8 +187,12 @@ func predecessorOf(f mm2.FlowConfig) (*replicate.Predecessor, error) {
 	}, nil
 }
 
-// flowCluster makes a cluster of what a file says about it, and reads its stores.
-func (inv *invocation) flowCluster(alias string, from map[string]mm2.Setting) (connect.Cluster, error) {
+// flowCluster makes a cluster of what a file says about it. Variables without a value
+// are refused here, where they are needed.
+func (inv *invocation) flowCluster(c *mm2.Config, alias string, from map[string]mm2.Setting) (connect.Cluster, error) {
+	if problems := c.Unresolved(from); problems != nil {
+		return connect.Cluster{}, &configError{path: c.File().Name, err: &mm2.ConfigError{Problems: problems}}
+	}
 	settings, secrets := flowSettings(from)
 	return inv.cluster(alias, settings, secrets...)
 }

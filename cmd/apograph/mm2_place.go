@@ -108,7 +108,7 @@ func newMM2Flow(inv *invocation) (*mm2Flow, error) {
 		if side == sideTarget {
 			alias, client = flow.Target, flow.TargetClient()
 		}
-		cluster, err := inv.flowCluster(alias, client)
+		cluster, err := inv.flowCluster(c.file, alias, client)
 		return cluster, err == nil, err
 	}
 	if inv.row.flag("ledger") != nil {

@@ -120,7 +120,7 @@ func (j *translateJob) configuredClusters(inv *invocation, c *configuration, sid
 	if err != nil || len(j.groups) == 0 && !asksTarget(inv) {
 		return err
 	}
-	target, err := inv.flowCluster(f.Target, f.TargetClient())
+	target, err := inv.flowCluster(c.file, f.Target, f.TargetClient())
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (j *translateJob) configuredClusters(inv *invocation, c *configuration, sid
 	}
 	j.reader = &target
 	if side == "source" {
-		source, err := inv.flowCluster(f.Source, f.SourceClient())
+		source, err := inv.flowCluster(c.file, f.Source, f.SourceClient())
 		j.reader = &source
 		return err
 	}

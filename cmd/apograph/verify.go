@@ -125,7 +125,7 @@ func verifyConfigs(inv *invocation) ([]verify.Config, error) {
 			return nil, err
 		}
 		config.SourceAlias, config.TargetAlias = f.Source, f.Target
-		if config.Source, config.Target, err = verifiedClusters(inv, f, config.Mode); err != nil {
+		if config.Source, config.Target, err = verifiedClusters(inv, c.file, f, config.Mode); err != nil {
 			return nil, err
 		}
 		configs = append(configs, config)
@@ -134,18 +134,18 @@ func verifyConfigs(inv *invocation) ([]verify.Config, error) {
 }
 
 // verifiedClusters returns the clusters of a flow that a mode reads.
-func verifiedClusters(inv *invocation, f mm2.FlowConfig, mode verify.Mode) (source, target *connect.Cluster, err error) {
+func verifiedClusters(inv *invocation, c *mm2.Config, f mm2.FlowConfig, mode verify.Mode) (source, target *connect.Cluster, err error) {
 	if mode == verify.ModeBooks {
 		return nil, nil, nil
 	}
-	to, err := inv.flowCluster(f.Target, f.TargetClient())
+	to, err := inv.flowCluster(c, f.Target, f.TargetClient())
 	if err == nil {
 		err = to.Check()
 	}
 	if err != nil || mode == verify.ModeTarget {
 		return nil, &to, err
 	}
-	from, err := inv.flowCluster(f.Source, f.SourceClient())
+	from, err := inv.flowCluster(c, f.Source, f.SourceClient())
 	if err == nil {
 		err = from.Check()
 	}

@@ -18,7 +18,7 @@ func valueCodes() []Code {
 			"topics = orders,, payments",
 			"topics = orders, payments"},
 		{"AP0304", Error, "a reference that cannot be resolved",
-			"${PROVIDER:PATH:KEY} is replaced by what a config provider says. Here the provider is none that apograph knows, or it does not have the value.",
+			"${PROVIDER:PATH:KEY} is replaced by what a config provider says. Here the provider is none that apograph knows, or it does not have the value. In a setting of clients it keeps back what needs the client alone: `status`, for one, goes on without it.",
 			"Correct the path or the key, or use one of Kafka's own providers.",
 			"config.providers = file\nconfig.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\na.ssl.truststore.password = ${file:/nowhere/secrets.properties:password}",
 			""},

@@ -2,6 +2,7 @@ package mm2
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"apograph/internal/javaprops"
@@ -91,6 +92,31 @@ func (e *ConfigError) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Unresolved returns the problems because of which settings have no value: their
+// variables could not be replaced by a config provider that there is.
+func (c *Config) Unresolved(settings map[string]Setting) []Problem {
+	var found []Problem
+	for _, p := range c.problems {
+		for _, s := range settings {
+			if p.Kind == ProviderFailed && s.Origin.Key == p.Key && s.Unresolved {
+				found = append(found, p)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// OfClients reports whether a key of the file is about nothing but clients of
+// clusters: what it says is needed where one of them is made.
+func (c *Config) OfClients(key string) bool {
+	if _, rest, ok := c.splitFlow(key); ok {
+		return clientRole(rest) != "" || ofSide(rest)
+	}
+	_, known := c.keys.key(key)
+	return !known && c.aliasOf(key) != "" || slices.Contains(c.keys.security, key)
 }
 
 // A ValueError is a value that its key does not allow.
