@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
@@ -166,6 +167,9 @@ const hidden = "[hidden]"
 // hideSecrets returns s with the values of secrets replaced by a word. It is
 // the last net under code that must not put secrets into messages at all.
 func hideSecrets(s string) string {
+	if !strings.ContainsAny(s, "=:") && !strings.Contains(s, "-----") {
+		return s // every pattern has one of them
+	}
 	for _, pattern := range secretPatterns() {
 		var b strings.Builder
 		done := 0
@@ -188,8 +192,8 @@ func hideSecrets(s string) string {
 // sasl.oauthbearer.client.credentials.client.secret, ...) and of the options
 // inside a sasl.jaas.config. Settings of free form are hidden to the end of the
 // text; what stands behind sasl.jaas.config and a colon may also be why it is
-// wrong.
-func secretPatterns() []*regexp.Regexp {
+// wrong. They are made once, and not before there is a text to look through.
+var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	const (
 		free   = `(?:jaas\.config\s*=|jaas\.config\s*:\s*(?:\S*LoginModule|["'])|keystore\.key\s*[=:]|-----BEGIN [A-Z ]*PRIVATE KEY-----)`
 		name   = `(?:password|passwd|secret|token|credentials?)["']?`
@@ -203,4 +207,4 @@ func secretPatterns() []*regexp.Regexp {
 		regexp.MustCompile(`(?is)` + name + `:(` + bare + `)`),
 		regexp.MustCompile(`://[^\s/:@]*:([^\s/@]+)@`),
 	}
-}
+})

@@ -57,10 +57,10 @@ func TestStoresOfProviders(t *testing.T) {
 	env := map[string]string{"FILE": "../connect/testdata/stores/trust.p12", "GONE": "/nowhere/canary.p12", "MECHANISM": "PLAIN"}
 	options := mm2.ConfigOptions{LookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}
 	for lines, want := range map[string]string{
-		"a.ssl.truststore.location = ${env:GONE}":                                        "ssl.truststore.location cannot be used, the file whose name a config provider gave: no such file or directory",
-		"a.ssl.truststore.location = ${env:FILE}\na.ssl.truststore.password = wrong-one": "cannot be used, the file whose name a config provider gave: the password is wrong, or the file is damaged",
+		"a.ssl.truststore.location = ${env:GONE}":                                                                          "ssl.truststore.location cannot be used, the file whose name a config provider gave: no such file or directory",
+		"a.ssl.truststore.location = ${env:FILE}\na.ssl.truststore.password = wrong-one":                                   "cannot be used, the file whose name a config provider gave: the password is wrong, or the file is damaged",
 		"b.security.protocol = SASL_SSL\nb.sasl.mechanism = ${env:MECHANISM}\nb.sasl.jaas.config = a.b.NoModule required;": "a connection that cannot be made this way: what another key has from a config provider, which is not shown, does not go with this one",
-		"b.security.protocol = ${env:MECHANISM}": "a connection that cannot be made this way; what it is about came from a config provider, and is not shown",
+		"b.security.protocol = ${env:MECHANISM}":                                                                           "a connection that cannot be made this way; what it is about came from a config provider, and is not shown",
 	} {
 		r := lint.Check("mm2.properties", []byte(flowLines+provider+"a.security.protocol = SSL\n"+lines+"\n"), options)
 		r.CheckStores()
