@@ -211,7 +211,7 @@ type damage struct {
 // target offset, but for those that say how large the ledger is, which need the
 // list's length; those that write look at how all pages hang together first.
 func (d *damage) seenBy(o opener) bool {
-	inIndex, inList := strings.HasSuffix(d.name, "leaf of targets"), strings.HasSuffix(d.name, "freelist")
+	inIndex, inList := strings.HasSuffix(d.name, " of targets"), strings.HasSuffix(d.name, "freelist")
 	switch {
 	case strings.HasPrefix(d.name, "longer"): // key, by which only bbolt goes
 		return o.writes || o.name == "ledger check"
