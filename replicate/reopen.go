@@ -158,9 +158,12 @@ func (p *partition) successor(b opening) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{topic: p.topic, number: p.source.partition, logEnd: &logEnd, opened: true, caughtTarget: p.caughtTarget}
-	if f.learnBounds([]*candidate{c}); c.stop != nil {
+	seen := f.sourceBounds([]topicPartition{p.source})[p.source] // what the topic's survey saw is the survey's
+	if seen.err != nil {
+		c.fail("source", p.source, seen.err)
 		return c, nil
 	}
+	c.bounds = &seen.bounds
 	c.pair = ledger.Pair{
 		SourceTopic: p.source.topic, SourceTopicID: source.id, TargetTopic: p.target.topic, TargetTopicID: target.id,
 		Partition: p.source.partition, ScopeStart: b.start, TargetBase: b.base, Producer: ledger.Producer{ID: id, Epoch: epoch},
