@@ -132,7 +132,8 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 			r.refuse(row, reason, err)
 			continue
 		}
-		if row.Action, reason = decide(o.Offset, log.Start, o.offset, row.Committed, memory, remembered, r.rewinds); reason != "" {
+		wished := max(o.Offset, log.Start) // see logOf
+		if row.Action, reason = decide(wished, o.offset, row.Committed, memory, remembered, r.rewinds); reason != "" {
 			row.Reason = reason
 		}
 		if row.Action != groups.DoCommit {
@@ -144,7 +145,7 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 		r.wishes = append(r.wishes, wish{
 			row: first + i, offset: o, memory: memory, remembered: remembered,
 			commit: groups.Commit{
-				Group: o.group, Partition: o.onTarget(), TopicID: r.topics[o.TargetTopic].ID, Offset: max(o.Offset, log.Start),
+				Group: o.group, Partition: o.onTarget(), TopicID: r.topics[o.TargetTopic].ID, Offset: wished,
 				Metadata: o.metadata, Seen: row.Committed,
 			},
 		})
@@ -152,9 +153,8 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 	r.forget(ctx, offsets)
 }
 
-// decide says what to do for a group that has committed source on the source,
-// which is offset on the target, where it has committed has, and the log begins at
-// start.
+// decide says what to do for a group that has committed source on the source, and
+// is to have wished on the target, where it has committed has.
 //
 // Where it has nothing any more, although the flow committed for it, that has
 // expired, as offsets of groups without members do, or somebody deleted the group:
@@ -164,19 +164,16 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 // Where it is ahead, and the flow has put it there for a source offset that was no
 // higher, the target has lost what it had read, and has got it again: it goes back
 // with it, for what it would skip it has not read.
-func decide(offset, start, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
+func decide(wished, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
 	switch {
-	case has == offset:
+	case has == wished:
 		return groups.None, ""
 	case has == groups.NoOffset:
 		return groups.DoCommit, ""
 	case remembered && !memory.Has(has):
 		return groups.DoNothing, TakenOver
-	case has < offset:
+	case has < wished:
 		return groups.DoCommit, ""
-	case remembered && has <= start:
-		// What the flow committed was put where the target's log began.
-		return groups.None, ""
 	case remembered && source >= memory.Source && has >= memory.Offset:
 		return groups.DoCommit, ""
 	case remembered && source < memory.Source && rewinds:

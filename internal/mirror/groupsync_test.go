@@ -410,34 +410,61 @@ func TestGroupSyncCutSource(t *testing.T) {
 	w.mustRow("g", groups.DoNothing, mirror.SourceChanged, -1)
 }
 
-// TestGroupSyncTargetLog: what the target's retention has removed is stepped
-// over, once; and nothing is committed beyond a log that has lost its end.
+// TestGroupSyncTargetLog: what the target's retention has removed is stepped over,
+// as often as that happens, by groups that the flow has put there or that it never
+// committed for; not by one that its owner has moved, nor one that is ahead, nor one
+// with members. And nothing is committed beyond a log that has lost its end.
 func TestGroupSyncTargetLog(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.settings.GroupSync.Rewinds = true
 	w.produce("orders", 0, 20)
 	w.produce("orders", 1, 10)
 	w.copy()
 	w.produce("orders", 1, 10)
-	w.commit(w.pair.Source, "g", "orders", 0, 5)
+	for _, group := range []string{"g", "theirs", "ahead"} {
+		w.commit(w.pair.Source, group, "orders", 0, 5)
+	}
 	w.commit(w.pair.Source, "g", "orders", 1, 15)
 	w.copy()
-	if err := w.pair.Target.DeleteRecords("orders", 0, 8); err != nil {
-		t.Fatal(err)
-	}
+	w.commit(w.pair.Target, "ahead", "orders", 0, 15)
 	if err := w.pair.Target.LoseTail("orders", 1, 10); err != nil {
 		t.Fatal(err)
 	}
 	w.round()
-	w.mustRow("g", groups.DoCommit, "", 8)
+	w.mustRow("g", groups.DoCommit, "", 5)
 	if r := w.row("g", "orders", 1); r.Reason != mirror.TargetChanged || w.on("g", "orders", 1) != -1 {
 		t.Errorf("%+v", r)
 	}
-	if err := w.pair.Target.DeleteRecords("orders", 0, 10); err != nil {
-		t.Fatal(err)
+	w.commit(w.pair.Target, "theirs", "orders", 0, 3)
+	w.commit(w.pair.Source, "there", "orders", 0, 5)
+	w.commit(w.pair.Target, "there", "orders", 0, 5)
+	for _, start := range []int64{8, 10} {
+		if err := w.pair.Target.DeleteRecords("orders", 0, start); err != nil {
+			t.Fatal(err)
+		}
+		member := w.pair.Target.Consume(t.Context(), t, "g")
+		before := w.on("g", "orders", 0)
+		w.round()
+		w.mustRow("g", groups.DoNothing, mirror.Active, before)
+		member.Close()
+		w.round()
+		w.mustRow("g", groups.DoCommit, "", start)
+		w.round()
+		for _, group := range []string{"g", "there"} {
+			w.mustRow(group, groups.None, "", start)
+		}
+		w.mustRow("theirs", groups.DoNothing, mirror.TakenOver, 3)
+		w.mustRow("ahead", groups.DoNothing, mirror.Ahead, 15)
 	}
+	for _, source := range []int64{9, 4, 10} { // nothing of that is readable on the target
+		w.commit(w.pair.Source, "g", "orders", 0, source)
+		w.round()
+		w.mustRow("g", groups.None, "", 10)
+	}
+	w.commit(w.pair.Source, "g", "orders", 0, 12)
 	w.round()
-	w.mustRow("g", groups.None, "", 8)
-	w.commit(w.pair.Source, "g", "orders", 0, 9)
+	w.mustRow("g", groups.DoCommit, "", 12)
+	w.commit(w.pair.Source, "g", "orders", 0, 4) // which it is to follow
 	w.round()
 	w.mustRow("g", groups.DoCommit, "", 10)
 }
