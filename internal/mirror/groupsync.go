@@ -57,12 +57,12 @@ type syncRound struct {
 	cluster *groups.Cluster
 	looked  *reading
 	rows    []GroupStatus
-	topics  map[string]groups.Topic            // of the target, that offsets are in
-	bounds  map[groups.Partition]groups.Bounds // of those that are there
-	wishes  []wish                             // that may still be committed
-	kept    map[string]map[groups.Partition]ledger.GroupCommit
-	keep    map[string][]ledger.GroupCommit // what is to be kept afterwards
-	failed  map[string]error                // by group
+	topics  map[string]groups.Topic                            // of the target, that offsets are in
+	bounds  map[groups.Partition]groups.Bounds                 // of those that are there
+	wishes  []wish                                             // that may still be committed
+	kept    map[string]map[groups.Partition]ledger.GroupCommit // what was kept before
+	keep    map[string]map[groups.Partition]ledger.GroupCommit // what was learnt since, and is to be
+	failed  map[string]error                                   // by group
 }
 
 // round looks at all groups and commits what may be.
@@ -77,7 +77,7 @@ func (g *groupSync) round(ctx context.Context) error {
 	}
 	r := &syncRound{
 		groupSync: g, cluster: cluster, looked: looked, failed: maps.Clone(looked.failed),
-		kept: make(map[string]map[groups.Partition]ledger.GroupCommit), keep: make(map[string][]ledger.GroupCommit),
+		kept: make(map[string]map[groups.Partition]ledger.GroupCommit), keep: make(map[string]map[groups.Partition]ledger.GroupCommit),
 	}
 	boundsErr, err := r.lookAtTarget(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 		memory, remembered := r.memory(o.group)[o.onTarget()]
 		if memory.Undecided && row.Committed == memory.Offset { // it was made
 			memory.Undecided, memory.Before = false, 0
-			r.keep[o.group] = append(r.keep[o.group], memory)
+			r.learn(o.group, memory)
 		}
 		log, reason, err := r.logOf(o, boundsErr)
 		if reason != "" {
@@ -194,6 +194,24 @@ func (r *syncRound) memory(group string) map[groups.Partition]ledger.GroupCommit
 		r.kept[group] = kept
 	}
 	return kept
+}
+
+// learn takes what is to be kept of one partition of a group, in place of what was
+// learnt of it before.
+func (r *syncRound) learn(group string, c ledger.GroupCommit) {
+	if r.keep[group] == nil {
+		r.keep[group] = make(map[groups.Partition]ledger.GroupCommit)
+	}
+	r.keep[group][groups.Partition{Topic: c.Topic, Number: c.Partition}] = c
+}
+
+// keepAll keeps all that was learnt.
+func (r *syncRound) keepAll() error {
+	all := make(map[string][]ledger.GroupCommit, len(r.keep))
+	for group, learnt := range r.keep {
+		all[group] = slices.Collect(maps.Values(learnt))
+	}
+	return r.ledger.KeepGroupCommits(all)
 }
 
 // refuse says that an offset is not committed.
@@ -279,51 +297,48 @@ func (r *syncRound) checkGroups(ctx context.Context) {
 // made: if the process dies in between, the next one knows that the group may be
 // at either place because of us.
 func (r *syncRound) commit(ctx context.Context) error {
-	if len(r.wishes) == 0 {
-		return r.ledger.KeepGroupCommits(r.keep)
-	}
 	at := r.now().UnixMilli()
 	commits := make([]groups.Commit, len(r.wishes))
-	intents := make(map[string][]ledger.GroupCommit)
 	for i := range r.wishes {
 		w := &r.wishes[i]
 		commits[i] = w.commit
-		intents[w.commit.Group] = append(intents[w.commit.Group], ledger.GroupCommit{
-			Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: w.commit.Offset, Source: w.offset.offset, AtMillis: at,
-			Undecided: true, Before: w.commit.Seen,
-		})
+		intent := w.made(at)
+		intent.Undecided, intent.Before = true, w.commit.Seen
+		r.learn(w.commit.Group, intent)
 	}
-	if err := r.ledger.KeepGroupCommits(intents); err != nil {
+	if err := r.keepAll(); err != nil || len(commits) == 0 {
 		return err
 	}
 	for i, outcome := range r.cluster.Commit(ctx, commits) {
 		r.settle(&r.wishes[i], &outcome, at)
 	}
-	return r.ledger.KeepGroupCommits(r.keep)
+	return r.keepAll()
 }
 
-// settle takes what became of a commit.
+// made returns what is to be kept of a wish that is committed.
+func (w *wish) made(at int64) ledger.GroupCommit {
+	return ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: w.commit.Offset, Source: w.offset.offset, AtMillis: at}
+}
+
+// settle takes what became of a commit. One that was sent and may have had an effect,
+// or may have one yet, stays undecided; so does one that was acknowledged, and is not
+// what the group is found with: it has to be made again where the group is still where
+// it was before.
 func (r *syncRound) settle(w *wish, outcome *groups.Outcome, at int64) {
 	row := &r.rows[w.row]
-	row.Committed = outcome.Committed
-	now := ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: w.commit.Offset, Source: w.offset.offset, AtMillis: at}
-	switch {
-	case outcome.Action != groups.DoNothing:
-		if row.Action = outcome.Action; outcome.Err != nil {
-			r.refuse(row, failure(outcome.Err), outcome.Err)
-		}
-	case outcome.Sent:
-		// It may have had an effect, or may have one yet, so that what is kept stays
-		// undecided.
+	row.Action, row.Committed = outcome.Action, outcome.Committed
+	if outcome.Action == groups.DoNothing || outcome.Err != nil {
 		r.refuse(row, reasonOf(outcome.Reason, outcome.Err), outcome.Err)
-		return
-	default:
-		r.refuse(row, reasonOf(outcome.Reason, outcome.Err), outcome.Err)
-		if now = w.memory; !w.remembered {
-			now = ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: ledger.NoOffset}
-		}
 	}
-	r.keep[w.commit.Group] = append(r.keep[w.commit.Group], now)
+	switch {
+	case row.Action != groups.DoNothing:
+		r.learn(w.commit.Group, w.made(at))
+	case outcome.Sent:
+	case w.remembered:
+		r.learn(w.commit.Group, w.memory)
+	default:
+		r.learn(w.commit.Group, ledger.GroupCommit{Topic: w.offset.TargetTopic, Partition: w.offset.number, Offset: ledger.NoOffset})
+	}
 }
 
 // reasonOf returns what a reason of the package groups is called here.
@@ -373,7 +388,7 @@ func (r *syncRound) forgetGroup(id string, present map[groups.Partition]bool, of
 	for p, c := range r.memory(id) {
 		if !present[p] && offsets.Committed(p) == groups.NoOffset {
 			c.Offset = ledger.NoOffset
-			r.keep[id] = append(r.keep[id], c)
+			r.learn(id, c)
 		}
 	}
 }

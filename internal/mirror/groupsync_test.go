@@ -203,28 +203,6 @@ func TestGroupSyncJoined(t *testing.T) {
 	w.mustRow("g", groups.DoCommit, "", 5)
 }
 
-// TestGroupSyncStalled: the first try of a commit gets no answer, and the second is
-// refused as a member has joined. The first lands later, which is no takeover.
-func TestGroupSyncStalled(t *testing.T) {
-	w := newGroupWorld(t, kafkatest.Options{})
-	w.produce("orders", 0, 20)
-	w.commit(w.pair.Source, "g", "orders", 0, 5)
-	w.copy()
-	w.round()
-	w.commit(w.pair.Source, "g", "orders", 0, 9)
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
-	joined := w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
-	w.round()
-	w.mustRow("g", groups.DoNothing, mirror.Active, 5)
-	if joined.Hits() != 1 {
-		t.Errorf("%d commits were refused", joined.Hits())
-	}
-	w.commit(w.pair.Target, "g", "orders", 0, 9)
-	w.commit(w.pair.Source, "g", "orders", 0, 11)
-	w.round()
-	w.mustRow("g", groups.DoCommit, "", 11)
-}
-
 // TestGroupSyncKinds: groups of each kind, on either side.
 func TestGroupSyncKinds(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{})
@@ -291,72 +269,6 @@ func TestGroupSyncFaults(t *testing.T) {
 			w.mustRow("g", groups.DoCommit, "", 11)
 		})
 	}
-}
-
-// TestGroupSyncUnknown: a commit took effect, and nobody could learn of it. The
-// next round knows that it may have been made.
-func TestGroupSyncUnknown(t *testing.T) {
-	w := newGroupWorld(t, kafkatest.Options{})
-	w.produce("orders", 0, 20)
-	w.commit(w.pair.Source, "g", "orders", 0, 5)
-	w.copy()
-	w.round()
-	w.commit(w.pair.Source, "g", "orders", 0, 9)
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutAfter, Key: kmsg.OffsetCommit})
-	// The group is looked at to decide, and before the commit; not any more then.
-	blind := w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetFetch, Err: kerr.GroupAuthorizationFailed, Skip: 2, Count: -1})
-	if errs := w.try(); len(errs) != 1 || w.on("g", "orders", 0) != 9 {
-		t.Errorf("%v, at %d", errs, w.on("g", "orders", 0))
-	}
-	if r := w.row("g", "orders", 0); r.Action != groups.DoNothing || r.Reason != mirror.NotAuthorized || r.Committed != -1 {
-		t.Errorf("%+v", r)
-	}
-	blind.Remove()
-	w.commit(w.pair.Source, "g", "orders", 0, 11)
-	w.round()
-	w.mustRow("g", groups.DoCommit, "", 11)
-}
-
-// TestGroupSyncCrash: what was about to be committed when the process died may
-// have been, or not. Neither is a takeover; a third place is.
-func TestGroupSyncCrash(t *testing.T) {
-	for at, want := range map[int64]mirror.Reason{5: "", 9: "", 7: mirror.TakenOver} {
-		w := newGroupWorld(t, kafkatest.Options{})
-		w.produce("orders", 0, 20)
-		w.commit(w.pair.Source, "g", "orders", 0, 12)
-		w.copy()
-		w.commit(w.pair.Target, "g", "orders", 0, at)
-		died := ledger.GroupCommit{Topic: "orders", Offset: 9, Source: 9, Undecided: true, Before: 5}
-		if err := w.book.KeepGroupCommits(map[string][]ledger.GroupCommit{"g": {died}}); err != nil {
-			t.Fatal(err)
-		}
-		w.round()
-		if want != "" {
-			w.mustRow("g", groups.DoNothing, want, at)
-			continue
-		}
-		w.mustRow("g", groups.DoCommit, "", 12)
-		if kept := w.book.GroupCommits("g"); len(kept) != 1 || kept[0].Undecided || kept[0].Offset != 12 || kept[0].Source != 12 {
-			t.Errorf("kept %+v", kept)
-		}
-	}
-}
-
-// TestGroupSyncSettles: an undecided commit that was made counts as made.
-func TestGroupSyncSettles(t *testing.T) {
-	w := newGroupWorld(t, kafkatest.Options{})
-	w.produce("orders", 0, 20)
-	w.commit(w.pair.Source, "g", "orders", 0, 9)
-	w.copy()
-	w.commit(w.pair.Target, "g", "orders", 0, 9)
-	died := ledger.GroupCommit{Topic: "orders", Offset: 9, Source: 9, Undecided: true, Before: 5}
-	if err := w.book.KeepGroupCommits(map[string][]ledger.GroupCommit{"g": {died}}); err != nil {
-		t.Fatal(err)
-	}
-	w.round()
-	w.commit(w.pair.Target, "g", "orders", 0, 5) // its owner, back to where it was
-	w.round()
-	w.mustRow("g", groups.DoNothing, mirror.TakenOver, 5)
 }
 
 // TestGroupSyncChangedTopics: offsets in a topic that was made anew, or that has
