@@ -206,6 +206,29 @@ func TestTokenRefresh(t *testing.T) {
 	}
 }
 
+// TestTokenPastItsEnd: settings that Kafka allows have a token of short life replaced
+// behind its end. It is not used up to there.
+func TestTokenPastItsEnd(t *testing.T) {
+	now, issued := time.Unix(1_700_000_000, 0), 0
+	s := &tokenSource{
+		now: func() time.Time { return now }, random: func() float64 { return 0.9 },
+		window: refreshWindow{factor: 1, jitter: 0.25, minPeriod: time.Minute, buffer: 5 * time.Minute},
+		fetch: func(context.Context) (token, error) {
+			issued++
+			return token{text: hide(fmt.Sprint(issued)), start: now, end: now.Add(5 * time.Minute)}, nil
+		},
+	}
+	for _, want := range []string{"1", "2"} {
+		for range 2 {
+			if got, err := s.token(t.Context()); err != nil || got.reveal() != want {
+				t.Errorf("%q, %v, not %q", got.reveal(), err, want)
+			}
+			now = now.Add(4 * time.Minute)
+		}
+		now = now.Add(-3 * time.Minute)
+	}
+}
+
 // TestRefreshWindow works out examples of Kafka's rule by hand.
 func TestRefreshWindow(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

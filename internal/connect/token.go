@@ -41,7 +41,7 @@ func (s *tokenSource) token(ctx context.Context) (secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if s.last.text != nil && now.Before(s.refresh) {
+	if s.last.text != nil && now.Before(s.refresh) && now.Before(s.last.end) {
 		return s.last.text, nil
 	}
 	fresh, err := s.fetch(ctx)
