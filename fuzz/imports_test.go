@@ -28,7 +28,7 @@ var imports = map[string][]string{
 	"apograph/internal/lint":       {"apograph/internal/connect", "apograph/internal/javaprops", "apograph/internal/mm2"},
 	"apograph/ledger":              {"apograph/internal/canon"},
 	"apograph/internal/mirror":     {"apograph/ledger", "apograph/internal/connect", "apograph/internal/groups", "apograph/internal/mm2", "apograph/internal/pace", "apograph/internal/readlog"},
-	"apograph/internal/groups":     {"apograph/internal/connect", "apograph/internal/pace"},
+	"apograph/internal/groups":     {"apograph/ledger", "apograph/internal/connect", "apograph/internal/pace"},
 	"apograph/internal/readlog":    {"apograph/internal/connect", "apograph/internal/pace"},
 	"apograph/internal/mm2":        {"apograph/internal/javaprops", "apograph/internal/spelling"},
 	"apograph/internal/connect":    {"apograph/internal/javaprops", "apograph/internal/spelling"},

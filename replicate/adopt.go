@@ -59,7 +59,7 @@ const (
 func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, error) {
 	absent, err := p.absentAtEnd()
 	order := p.flow.exactOrder(p.source)
-	epoch, _ := p.newestEpoch()
+	epoch, _ := p.flow.ledger.NewestEpoch(p.pair.ID)
 	a := &adoption{
 		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent, epoch: epoch,
 		fresh: !p.caughtTarget, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,

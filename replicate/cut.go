@@ -76,7 +76,7 @@ func (p *partition) cut() bool {
 		p.phase = phaseStopped
 		return true
 	}
-	epoch, end := p.newestEpoch()
+	epoch, end := p.flow.ledger.NewestEpoch(p.pair.ID)
 	at, detail, err := p.flow.cutBelow(p, epoch, end)
 	if known := p.severed; known != nil && (detail == "" || 0 <= known.offset && known.offset < at) {
 		at, detail = known.offset, known.detail
@@ -167,7 +167,7 @@ func (p *partition) lookForCut() {
 	if p.severed != nil || l.epoch == p.askedUnder {
 		return
 	}
-	epoch, end := p.newestEpoch()
+	epoch, end := p.flow.ledger.NewestEpoch(p.pair.ID)
 	at, detail, err := p.flow.cutBelow(p, epoch, end)
 	if err != nil || p.sourceGone() != nil {
 		return // it is asked again
@@ -182,28 +182,13 @@ func (p *partition) lookForCut() {
 	}
 }
 
-// partsAt returns where the books part from a source's log that has nothing between a
-// leader epoch, which ends there at an offset, and what the books know of a later one:
-// where the books have a later one already below that end, the log of a leader that
-// had lost touch, and came back, goes on in the older one (KIP-101 has followers cut to
-// the lower of both ends).
+// partsAt returns where the books part from the source's log: see
+// [ledger.Ledger.PartsAt].
 func (p *partition) partsAt(epoch int32, end int64) int64 {
 	if p.commitBooks(p.pair.ID) != nil {
 		return end // the next commit tells
 	}
-	at := end
-	for _, b := range p.booksBelow(ledger.Range{Start: 0, End: end}) {
-		for below := min(b.part.End, p.flow.ledger.Committed(b.pair).Source); below > b.part.Start; {
-			e, err := p.flow.ledger.FindSource(b.pair, below-1)
-			if err != nil || e.LeaderEpoch >= 0 && e.LeaderEpoch <= epoch {
-				return at
-			}
-			if below = max(e.Source.Start, b.part.Start); e.LeaderEpoch > epoch {
-				at = below
-			}
-		}
-	}
-	return at
+	return p.flow.ledger.PartsAt(p.pair.ID, epoch, end)
 }
 
 // cutBelow asks the source's leader where an epoch ended that is known to have

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"apograph/internal/pace"
@@ -148,57 +147,10 @@ func (p *partition) lastEpoch(next int64) int32 {
 	if err != nil {
 		return -1
 	}
-	if epoch, end := epochIn(&e); end == next {
+	if epoch, end := e.EpochIn(); end == next {
 		return epoch
 	}
 	return -1
-}
-
-// epochIn returns the leader epoch that an entry knows, and the source offset
-// up to which it holds; -1 if it knows none. Offsets that were compacted away
-// behind the last batch may have had any.
-func epochIn(e *ledger.Entry) (epoch int32, end int64) {
-	end = e.Source.End
-	if n := len(e.Gaps); n > 0 && e.Gaps[n-1].Range.End == end && e.Gaps[n-1].Tile == ledger.Compacted {
-		end = e.Gaps[n-1].Range.Start
-	}
-	return e.LeaderEpoch, end
-}
-
-// epochsBack is how many entries are looked at for a leader epoch.
-const epochsBack = 16
-
-// newestEpoch returns the newest leader epoch that the books know, and the
-// source offset up to which it holds; -1 if there is none near their end. Where
-// the open generation knows none, as it has copied nothing yet, an earlier one of
-// the same source topic does, of what lies below.
-func (p *partition) newestEpoch() (epoch int32, end int64) {
-	pair, ok := p.flow.ledger.Pair(p.pair.ID)
-	for below := int64(math.MaxInt64); ok && pair.SourceTopicID == p.pair.SourceTopicID; {
-		if epoch, end := p.flow.epochBelow(pair.ID, below); epoch >= 0 {
-			return epoch, end
-		}
-		below = min(below, pair.ScopeStart)
-		pair, ok = p.flow.ledger.Previous(pair.ID)
-	}
-	return -1, 0
-}
-
-// epochBelow returns the newest leader epoch that a pair's books know of what lies
-// below a source offset, and how far it holds there.
-func (f *Flow) epochBelow(id ledger.PairID, below int64) (epoch int32, end int64) {
-	at := min(f.ledger.Committed(id).Source, below)
-	for range epochsBack {
-		e, err := f.ledger.FindSource(id, at-1)
-		if err != nil {
-			break
-		}
-		if epoch, end := epochIn(&e); epoch >= 0 && e.Source.Start < end {
-			return epoch, min(end, below)
-		}
-		at = e.Source.Start
-	}
-	return -1, 0
 }
 
 // targetEnd returns the log end of the target's current leader, once all of it

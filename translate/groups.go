@@ -131,18 +131,15 @@ func (x *Index) Select(g GroupOffsets, reverse bool) Selection {
 	return s
 }
 
-// CheckSource looks whether the topics of transfers are those of their books. An
-// offset in a topic that was deleted and created again means another record
-// than the books know: its answer becomes Unknown.
-func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transfer, reverse bool) error {
+// CheckSource looks whether the logs from which transfers were read are those of
+// their books. An offset in a topic that was deleted and created again means another
+// record than the books know, and so does one above the place where a log was cut,
+// which nobody may have seen yet, also if it has grown again: its answer becomes
+// Unknown. Where a partition cannot be asked, Err says so.
+func CheckSource(ctx context.Context, source *groups.Cluster, l *ledger.Ledger, transfers []Transfer, reverse bool) error {
 	topics, err := source.Topics(ctx, topicsOf(transfers, func(t *Transfer) string { return t.Topic }))
 	if err != nil {
 		return err
-	}
-	var bounds map[groups.Partition]groups.Bounds
-	if !reverse {
-		existing := slices.DeleteFunc(slices.Sorted(maps.Keys(topics)), func(name string) bool { return topics[name].Err != nil })
-		bounds, _ = source.Bounds(ctx, existing)
 	}
 	for i := range transfers {
 		t := &transfers[i]
@@ -150,19 +147,47 @@ func CheckSource(ctx context.Context, source *groups.Cluster, transfers []Transf
 		if reverse {
 			book = t.Pair.TargetTopicID
 		}
-		log, known := bounds[groups.Partition{Topic: t.Topic, Number: t.Partition}]
 		switch found := topics[t.Topic]; {
 		case t.Status == Unknown:
 		case found.Err != nil:
 			t.Err = fmt.Errorf("topic %s on %s: %w", t.Topic, source.Alias, found.Err)
 		case found.IsOther(book):
 			t.forget(recreated(t.Topic, source, found.ID, book), reverse)
-		case known && log.Err == nil && log.End < t.CopiedTo:
-			t.forget(fmt.Sprintf("the log of %s-%d on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
-				t.Topic, t.Partition, source.Alias, log.End, t.CopiedTo), reverse)
 		}
 	}
+	if !reverse { // the books know no leader epochs of the target
+		checkLogs(ctx, source, l, transfers)
+	}
 	return nil
+}
+
+// checkLogs takes back the answers about offsets that a source's log has lost, or
+// may have.
+func checkLogs(ctx context.Context, source *groups.Cluster, l *ledger.Ledger, transfers []Transfer) {
+	pairs, names := make(map[ledger.PairID]bool), make(map[string]bool)
+	for i := range transfers {
+		if t := &transfers[i]; t.Status != Unknown && t.Err == nil {
+			pairs[t.Pair.ID], names[t.Topic] = true, true
+		}
+	}
+	bounds, boundsErr := source.Bounds(ctx, slices.Sorted(maps.Keys(names)))
+	cuts := source.Cuts(ctx, l, slices.Sorted(maps.Keys(pairs)))
+	for i := range transfers {
+		t := &transfers[i]
+		log, known := bounds[groups.Partition{Topic: t.Topic, Number: t.Partition}]
+		switch cut := cuts[t.Pair.ID]; {
+		case t.Status == Unknown || t.Err != nil:
+		case !known || log.Err != nil:
+			t.Err = noBounds(t.Topic, t.Partition, source, log.Err, boundsErr)
+		case cut.Err != nil:
+			t.Err = cut.Err
+		case t.SourceOffset > cut.At:
+			t.forget(cut.Detail, false)
+		case cut.Detail == "" && log.End < t.CopiedTo:
+			t.forget(fmt.Sprintf("the log of %s-%d on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
+				t.Topic, t.Partition, source.Alias, log.End, t.CopiedTo), false)
+		}
+	}
 }
 
 // HoldBack takes back the answers about partitions of which the ledger says that
@@ -221,13 +246,13 @@ func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transf
 	return nil
 }
 
-func noBounds(topic string, partition int32, target *groups.Cluster, errs ...error) error {
+func noBounds(topic string, partition int32, on *groups.Cluster, errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
-			return fmt.Errorf("bounds of %s-%d on %s: %w", topic, partition, target.Alias, err)
+			return fmt.Errorf("bounds of %s-%d on %s: %w", topic, partition, on.Alias, err)
 		}
 	}
-	return fmt.Errorf("bounds of %s-%d on %s: there is no such partition", topic, partition, target.Alias)
+	return fmt.Errorf("bounds of %s-%d on %s: there is no such partition", topic, partition, on.Alias)
 }
 
 func topicsOf(transfers []Transfer, topic func(*Transfer) string) []string {

@@ -194,13 +194,8 @@ func (j *translateJob) run(ctx context.Context) (*translation, error) {
 		answer.readAlias = reader.Alias
 		read = translate.ReadGroups(ctx, reader, j.groups)
 	}
-	if err := j.translate(ctx, answer, read); err != nil {
+	if err := j.translate(ctx, answer, reader, read); err != nil {
 		return nil, err
-	}
-	if reader != nil {
-		if err := translate.CheckSource(ctx, reader, answer.transfers, j.reverse); err != nil {
-			return nil, err
-		}
 	}
 	if j.target != nil {
 		if err := j.atTarget(ctx, answer); err != nil {
@@ -237,10 +232,11 @@ func (j *translateJob) openReader(ctx context.Context) (*groups.Cluster, error) 
 }
 
 // translate translates by the books, before anything else is asked or written.
-// Where groups were read, what is theirs is chosen by a copy of the books.
-func (j *translateJob) translate(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
+// Where groups were read, what is theirs is chosen by a copy of the books, and
+// compared with the logs from which they were read.
+func (j *translateJob) translate(ctx context.Context, answer *translation, reader *groups.Cluster, read []translate.GroupOffsets) error {
 	if len(read) > 0 {
-		return j.translateGroups(ctx, answer, read)
+		return j.translateGroups(ctx, answer, reader, read)
 	}
 	from, err := translateSheet(ctx, j.path, j.plan, j.reverse)
 	if err != nil {
@@ -253,11 +249,12 @@ func (j *translateJob) translate(ctx context.Context, answer *translation, read 
 	return nil
 }
 
-func (j *translateJob) translateGroups(ctx context.Context, answer *translation, read []translate.GroupOffsets) error {
+func (j *translateJob) translateGroups(ctx context.Context, answer *translation, reader *groups.Cluster, read []translate.GroupOffsets) (err error) {
 	l, _, err := freshLedger(ctx, j.path)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, l.Close()) }()
 	answer.Ledger = ledgerRefOf(j.path, l)
 	index := translate.NewIndex(l)
 	for _, group := range read {
@@ -265,9 +262,11 @@ func (j *translateJob) translateGroups(ctx context.Context, answer *translation,
 		answer.transfers = append(answer.transfers, selection.Transfers...)
 		answer.read = append(answer.read, readGroup{group.Group, group.Offsets.Err, selection})
 	}
-	err = index.Translate(ctx, answer.transfers, j.reverse)
+	if err := index.Translate(ctx, answer.transfers, j.reverse); err != nil {
+		return err
+	}
 	translate.HoldBack(l, answer.transfers, j.reverse)
-	return errors.Join(err, l.Close())
+	return translate.CheckSource(ctx, reader, l, answer.transfers, j.reverse)
 }
 
 // atTarget asks the target about the answers, and commits them if that is

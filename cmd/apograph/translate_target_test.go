@@ -80,30 +80,61 @@ func TestTranslateRecreatedTopics(t *testing.T) {
 	}
 }
 
-// TestTranslateCutSource: the source's log was cut below the books. An offset
-// there may be another record's: nothing is committed, whether the log has grown
-// again or not.
+// TestTranslateCutSource: the source's log was cut below the books. An offset above
+// the cut may be another record's: nothing is committed, whether the log has grown
+// again or not, and whether a copier has seen it, which holds all of the partition back.
 func TestTranslateCutSource(t *testing.T) {
-	for _, again := range []int{2, 20} {
+	for _, tt := range []struct {
+		again int
+		seen  bool
+		atCut string
+	}{{2, false, "4->4 exact commit 4"}, {20, false, "4->4 exact commit 4"}, {20, true, "4->- unknown skip -"}} {
 		c := newGroupCase(t)
 		if err := c.pair.Source.LoseTail("orders", 1, 4); err != nil {
 			t.Fatal(err)
 		}
-		c.produce(c.pair.Source, "orders", 1, again)
-		if again > 6 { // only the copier can tell
+		c.produce(c.pair.Source, "orders", 1, tt.again)
+		if tt.seen {
 			if code, stderr := copyOnce(t, c.pair, c.ledger); code != int(exitError) {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 		}
 		c.commit(c.pair.Source, "g", "orders", 1, 5)
 		c.commit(c.pair.Source, "g", "payments", 0, 2)
-		answer := c.translate(4, "--group", "g", "--execute", "--include-inexact")
-		answer.rows(t, "g orders-1 5->- unknown skip -", "g payments-0 2->2 exact commit 2")
-		if detail := answer.Rows[0].Detail; !strings.Contains(detail, "cut") {
-			t.Errorf("detail %q", detail)
+		c.commit(c.pair.Source, "at", "orders", 1, 4)
+		c.commit(c.pair.Source, "beyond", "orders", 1, 15)
+		answer := c.translate(4, "--group", "g", "--group", "at", "--group", "beyond", "--execute", "--include-inexact")
+		answer.rows(t, "at orders-1 "+tt.atCut, "beyond orders-1 15->- unknown skip -", "g orders-1 5->- unknown skip -", "g payments-0 2->2 exact commit 2")
+		for _, i := range []int{1, 2} {
+			if detail := answer.Rows[i].Detail; !strings.Contains(detail, "cut") {
+				t.Errorf("detail %q", detail)
+			}
+		}
+		c.has("g", "orders", 1, -1)
+		c.has("beyond", "orders", 1, -1)
+	}
+}
+
+// TestTranslateSilentSource: whether a log is that of the books cannot be asked. Its
+// answers are not called checked, and not committed.
+func TestTranslateSilentSource(t *testing.T) {
+	c := newGroupCase(t)
+	c.commit(c.pair.Source, "g", "orders", 1, 5)
+	c.commit(c.pair.Source, "g", "payments", 0, 2)
+	for _, key := range []kmsg.Key{kmsg.OffsetForLeaderEpoch, kmsg.ListOffsets} {
+		silent := c.pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: key, Topic: "orders", Err: kerr.KafkaStorageError, Count: -1})
+		answer := c.translate(1, "--group", "g", "--execute")
+		silent.Remove()
+		if row := answer.Rows[0]; row.Action != "skip" || !strings.Contains(row.Detail, "orders-1") {
+			t.Errorf("%v: %+v", key, row)
+		}
+		if silent.Hits() == 0 {
+			t.Errorf("%v was not asked", key)
 		}
 		c.has("g", "orders", 1, -1)
 	}
+	c.translate(0, "--group", "g", "--execute")
+	c.has("g", "orders", 1, 5)
 }
 
 // TestTranslateMissingTargetTopic: the target has lost a topic.

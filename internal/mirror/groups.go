@@ -297,7 +297,8 @@ func (w *watch) translate(ctx context.Context, r *reading) error {
 
 // distrust takes back the translations of offsets that may be those of other
 // records than the books know: of a topic that was deleted and created again, or
-// a log that was cut.
+// a log that was cut. The ledger says of a cut what a copier has found; what none has
+// seen yet, as one that begins or a partition that is paused, the log itself is asked.
 func (w *watch) distrust(ctx context.Context, source *groups.Cluster, r *reading) error {
 	names := make(map[string]bool)
 	for i := range r.offsets {
@@ -326,6 +327,32 @@ func (w *watch) distrust(ctx context.Context, source *groups.Cluster, r *reading
 			r.failed[o.group] = fmt.Errorf("topic %s on %s: %w", o.topic, source.Alias, found.Err)
 			o.reason = failure(found.Err)
 		case found.Err != nil, found.IsOther(o.SourceTopicID), cut[groups.Partition{Topic: o.topic, Number: o.number}]:
+			o.reason = SourceChanged
+		}
+	}
+	return w.distrustLogs(ctx, source, r)
+}
+
+// distrustLogs takes back the translations of offsets above where logs part from the
+// books.
+func (w *watch) distrustLogs(ctx context.Context, source *groups.Cluster, r *reading) error {
+	pairs := make(map[ledger.PairID]bool)
+	for i := range r.offsets {
+		if o := &r.offsets[i]; o.reason == "" {
+			pairs[o.Pair] = true
+		}
+	}
+	cuts := source.Cuts(ctx, w.config.Ledger, slices.Sorted(maps.Keys(pairs)))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for i := range r.offsets {
+		o := &r.offsets[i]
+		switch cut := cuts[o.Pair]; {
+		case o.reason != "":
+		case cut.Err != nil:
+			r.failed[o.group], o.reason = cut.Err, failure(cut.Err)
+		case o.offset > cut.At:
 			o.reason = SourceChanged
 		}
 	}

@@ -103,11 +103,14 @@ func newManyGroups(b *testing.B) *benchWorld {
 		if err != nil {
 			b.Fatal(err)
 		}
-		records := make([]*kgo.Record, 2000)
+		records := make([]*kgo.Record, 3000) // the source has markers among them
 		for i := range records {
 			records[i] = &kgo.Record{Topic: "orders", Partition: p}
 		}
-		if err := w.pair.Target.Append(b.Context(), kafkatest.None, records...); err != nil {
+		if err := w.pair.Target.Append(b.Context(), kafkatest.None, records[:2000]...); err != nil {
+			b.Fatal(err)
+		}
+		if err := w.pair.Source.Append(b.Context(), kafkatest.None, records...); err != nil {
 			b.Fatal(err)
 		}
 		for range 1000 {

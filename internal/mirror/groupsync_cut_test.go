@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"apograph/internal/groups"
 	"apograph/internal/kafkatest"
@@ -118,6 +120,39 @@ func TestGroupSyncOverSourceCuts(t *testing.T) {
 	w.cutSource(80, 4000, 4020)
 	w.mustBeExact("on both sides ")
 	w.mustRow("g", groups.None, "", 55)
+}
+
+// TestGroupSyncUnseenCut: the source's log was cut while no copier ran, and has grown
+// beyond the books again. What a group has committed above the cut is another record's;
+// one at the cut, or below it, has read what the books know.
+func TestGroupSyncUnseenCut(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.tens(w.pair.Source, 0, 100)
+	w.copy()
+	w.loseTail(w.pair.Source, 90)
+	w.tens(w.pair.Source, 1000, 1020)
+	for group, at := range map[string]int64{"below": 85, "at": 90, "above": 95, "behind": 105} {
+		w.commit(w.pair.Source, group, "orders", 0, at)
+	}
+	w.round()
+	w.mustRow("below", groups.DoCommit, "", 85)
+	w.mustRow("at", groups.DoCommit, "", 90)
+	w.mustRow("above", groups.DoNothing, mirror.SourceChanged, -1)
+	w.mustRow("behind", groups.DoNothing, mirror.SourceChanged, -1)
+	n := 0
+	w.mustWrite(&n, "at orders-0 90->90 by hand", "below orders-0 85->85 by hand")
+	silent := w.pair.Source.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetForLeaderEpoch, Err: kerr.KafkaStorageError, Count: -1})
+	w.commit(w.pair.Source, "below", "orders", 0, 86)
+	if errs := w.try(); len(errs) != 2 {
+		t.Errorf("%v", errs)
+	}
+	if r := w.row("below", "orders", 0); r.Reason != mirror.Failed || r.Action != groups.DoNothing || w.on("below", "orders", 0) != 85 {
+		t.Errorf("%+v", r)
+	}
+	w.mustWrite(&n)
+	silent.Remove()
+	w.round()
+	w.mustRow("below", groups.DoCommit, "", 86)
 }
 
 // TestGroupSyncBetweenBooks: where the books of two generations do not join, nobody
