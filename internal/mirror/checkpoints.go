@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/connect"
+	"apograph/internal/groups"
 	"apograph/internal/mm2"
 	"apograph/internal/readlog"
 )
@@ -38,6 +39,7 @@ type checkpoints struct {
 	watch     *watch
 	board     *board // nil: another duty shows the groups
 	target    connect.Cluster
+	logs      *dialer // to the target
 	topic     string
 	chosen    mm2.Selection
 	publisher *publisher
@@ -54,9 +56,10 @@ func (m *Mirror) addCheckpoints(w *watch, b *board) {
 	logger := m.config.Logger.With("duty", CheckpointsDuty)
 	topic := m.config.Topics.Policy.CheckpointsTopic(m.config.Source.Alias)
 	c := &checkpoints{
-		watch: w, board: b, target: m.config.Target, topic: topic, chosen: s.Groups, logger: logger,
+		watch: w, board: b, target: m.config.Target, logs: &dialer{cluster: m.config.Target}, topic: topic, chosen: s.Groups, logger: logger,
 		publisher: m.newPublisher(m.config.Target, topic, s.TopicReplication, logger),
 	}
+	m.close = append(m.close, c.logs.close)
 	m.add(&duty{name: CheckpointsDuty, every: s.Interval, do: c.round, logger: logger})
 }
 
@@ -72,11 +75,49 @@ func (c *checkpoints) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.holdBack(ctx, looked); err != nil {
+		return err
+	}
 	rows := looked.rows()
 	if c.board != nil {
 		c.board.show(rows, looked.chosen.omitted, looked.failed)
 	}
 	return errors.Join(c.write(ctx, looked), faults(rows, looked.failed))
+}
+
+// holdBack leaves out, of partitions that do not go on, what is behind the end of the
+// target's log, or may be: it may be what that has lost. A consumer that failed over to
+// there now would find no offset, and begin anywhere. The last checkpoint stands
+// meanwhile.
+func (c *checkpoints) holdBack(ctx context.Context, looked *reading) error {
+	stopped := make(map[groups.Partition]bool) // on the source
+	for _, s := range c.watch.config.Ledger.Stops() {
+		stopped[groups.Partition{Topic: s.SourceTopic, Number: s.Partition}] = true
+	}
+	names := make(map[string]bool)
+	for i := range looked.offsets {
+		if o := &looked.offsets[i]; o.reason == "" && stopped[o.onSource()] {
+			names[o.TargetTopic] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	target, err := c.logs.get(ctx)
+	if err != nil {
+		return err
+	}
+	bounds, _ := target.Bounds(ctx, sortedKeys(names)) // what is not known is held back
+	for i := range looked.offsets {
+		o := &looked.offsets[i]
+		if o.reason != "" || !stopped[o.onSource()] {
+			continue
+		}
+		if log, ok := bounds[o.onTarget()]; !ok || log.Err != nil || log.End < o.Offset {
+			o.reason = TargetChanged
+		}
+	}
+	return nil
 }
 
 // rows returns what there is to say of groups that are not committed for.

@@ -13,6 +13,7 @@ import (
 	"apograph/internal/groups"
 	"apograph/internal/kafkatest"
 	"apograph/internal/mirror"
+	"apograph/ledger"
 )
 
 // TestCheckpoints: offsets in records, in gaps, at the end and beyond it are
@@ -141,6 +142,41 @@ func TestCheckpointsForget(t *testing.T) {
 	w.commit(w.pair.Source, "gone", "orders", 0, 2)
 	w.round()
 	w.mustWrite(&n, "gone orders-0 2->2 by hand")
+}
+
+// TestCheckpointsOfALostEnd: what the target has lost is no place for a consumer. The
+// last checkpoint stands until it is there again.
+func TestCheckpointsOfALostEnd(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.settings.GroupSync.Enabled = false
+	w.tens(w.pair.Source, 0, 10)
+	w.copy()
+	w.tens(w.pair.Source, 10, 20)
+	w.commit(w.pair.Source, "low", "orders", 0, 5)
+	w.commit(w.pair.Source, "high", "orders", 0, 9)
+	w.copy()
+	w.round()
+	n := len(w.checkpoints())
+	w.loseTail(w.pair.Target, 10)
+	w.copy() // which stops
+	w.commit(w.pair.Source, "low", "orders", 0, 10)
+	w.commit(w.pair.Source, "high", "orders", 0, 11)
+	w.round()
+	w.mustWrite(&n, "low orders-0 10->10 by hand")
+	if r := w.row("high", "orders", 0); r.Action != groups.DoNothing || r.Reason != mirror.TargetChanged {
+		t.Errorf("%+v", r)
+	}
+	silent := w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.ListOffsets, Topic: "orders", Err: kerr.KafkaStorageError, Count: -1})
+	w.commit(w.pair.Source, "low", "orders", 0, 8)
+	w.round()
+	w.mustWrite(&n) // nobody knows
+	silent.Remove()
+	w.round()
+	w.mustWrite(&n, "low orders-0 8->8 by hand")
+	w.order(ledger.Order{Recopy: true})
+	w.copy()
+	w.round()
+	w.mustWrite(&n, "high orders-0 11->11 by hand")
 }
 
 // TestCheckpointFaults: a checkpoint whose writing failed before or after it took

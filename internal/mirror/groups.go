@@ -123,6 +123,10 @@ type groupOffset struct {
 	Translation
 }
 
+func (o *groupOffset) onSource() groups.Partition {
+	return groups.Partition{Topic: o.topic, Number: o.number}
+}
+
 func (o *groupOffset) onTarget() groups.Partition {
 	return groups.Partition{Topic: o.TargetTopic, Number: o.number}
 }
@@ -326,7 +330,7 @@ func (w *watch) distrust(ctx context.Context, source *groups.Cluster, r *reading
 		case found.Err != nil && !errors.Is(found.Err, groups.ErrNoTopic):
 			r.failed[o.group] = fmt.Errorf("topic %s on %s: %w", o.topic, source.Alias, found.Err)
 			o.reason = failure(found.Err)
-		case found.Err != nil, found.IsOther(o.SourceTopicID), cut[groups.Partition{Topic: o.topic, Number: o.number}]:
+		case found.Err != nil, found.IsOther(o.SourceTopicID), cut[o.onSource()]:
 			o.reason = SourceChanged
 		}
 	}
@@ -380,7 +384,7 @@ func (w *watch) refuseBeyond(ctx context.Context, source *groups.Cluster, r *rea
 	}
 	bounds, err := source.Bounds(ctx, sortedKeys(names))
 	for _, o := range beyond {
-		if log, ok := bounds[groups.Partition{Topic: o.topic, Number: o.number}]; ok && log.Err == nil && o.offset > log.End {
+		if log, ok := bounds[o.onSource()]; ok && log.Err == nil && o.offset > log.End {
 			o.reason = BeyondEnd
 		}
 	}
