@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/kafkatest"
@@ -286,6 +287,7 @@ func TestKafkaSourceCut(t *testing.T) {
 	for topic, n := range again {
 		appendNumbered(t, f.source, topic, "after", n)
 	}
+	f.mustHoldBackAbove(t, 90, "same", "more")
 	code, answer := f.run(t, "replicate", "--once", "--topics", "none,less,same,more")
 	stopped, _ := answer["stopped"].([]any)
 	if code != 1 || answer["complete"] != false || len(stopped) != 4 {
@@ -298,6 +300,37 @@ func TestKafkaSourceCut(t *testing.T) {
 	}
 	if code, report := f.run(t, "verify"); code != 3 || report["verdict"] != "faults" {
 		t.Errorf("verify: exit code %d, verdict %v", code, report["verdict"])
+	}
+}
+
+// mustHoldBackAbove translates for groups at a cut that no copier has seen, which is
+// exact, and above it, which is unknown.
+func (f *realFlow) mustHoldBackAbove(t *testing.T, cut int64, topics ...string) {
+	t.Helper()
+	client, err := f.source.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for group, at := range map[string]int64{"at": cut, "above": cut + 5} {
+		offsets := make(kadm.Offsets)
+		for _, topic := range topics {
+			offsets.AddOffset(topic, 0, at, -1)
+		}
+		if _, err := kadm.NewClient(client).CommitOffsets(t.Context(), group, offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, answer := f.run(t, "translate", "--group", "at", "--group", "above")
+	rows, _ := answer["rows"].([]any)
+	if code != 4 || len(rows) != 2*len(topics) {
+		t.Errorf("translate: exit code %d, %v", code, answer)
+	}
+	for _, r := range rows {
+		row := r.(map[string]any)
+		if want := map[any]string{"at": "exact", "above": "unknown"}[row["group"]]; row["status"] != want {
+			t.Errorf("%v, want %s", row, want)
+		}
 	}
 }
 
