@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +35,7 @@ const (
 // An AttachReport says what [Attach] found.
 type AttachReport struct {
 	SourceAlias, TargetAlias string
-	LedgerPath               string // "" if no ledger was made: something was refused, and nothing aligns
+	LedgerPath               string // "" if there is none: something was refused, and nothing aligns
 	Partitions               []AttachedPartition
 }
 
@@ -111,6 +110,11 @@ const attachWorkers = 8
 // target is empty; none is made where partitions were refused and no other one
 // has books.
 //
+// Where there is a ledger already, the attachment goes on in it: partitions that
+// have a book, or had one, are left as they are, and those of the others that
+// align get theirs, all at once. So a partition that was refused is attached once
+// its cause is gone. The ledger is held meanwhile.
+//
 // The copy must not be written to meanwhile: neither by a copier nor by others.
 // With config.Predecessor it is looked whether MirrorMaker 2 is alive, before the
 // alignment and behind it.
@@ -119,11 +123,11 @@ const attachWorkers = 8
 // UnavailableAfter are used. progress, which may be nil, is called about once a
 // second.
 //
-// Errors: [*UsageError], also for a ledger that exists; [*RefusedError], while
-// MirrorMaker 2 is alive;
+// Errors: [*UsageError], with [ErrNoAttach] where there is nothing to attach, or
+// [ErrHasBooks]; [*RefusedError], while MirrorMaker 2 is alive;
 // [*connect.UnreachableError]; an error of the ledger; one of a cluster that
 // could not be read to the end; the cause of a context that ended. No ledger is
-// made then.
+// made or changed then.
 func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (AttachReport, error) {
 	f, err := newFlow(ctx, config)
 	if err != nil {
@@ -131,11 +135,10 @@ func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (
 	}
 	defer f.Close()
 	defer f.cancel(nil)
-	if _, err := os.Lstat(config.LedgerPath); err == nil {
-		e := usageErrorf("%s exists; attach makes a new ledger", config.LedgerPath)
-		e.hint = "if it is this flow's ledger, replicate goes on with it; else choose another name"
-		return AttachReport{}, e
+	if err := f.openLedgerIfExists(); err != nil {
+		return AttachReport{}, err
 	}
+	f.holdBooks()
 	a := &attachment{flow: f}
 	if err := a.prepare(); err != nil {
 		return AttachReport{}, f.naming(err)
@@ -156,6 +159,10 @@ func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (
 
 // ErrNoAttach is in the error of an [Attach] that has no topic to attach.
 var ErrNoAttach = errors.New("no topic to attach")
+
+// ErrHasBooks is in the error of an [Attach] in a ledger that has a book already
+// of each partition of which the target holds, or held, a record.
+var ErrHasBooks = errors.New("has books of all that the target holds")
 
 // An attachment is one run of Attach.
 type attachment struct {
@@ -204,14 +211,15 @@ func (a *attachment) prepare() error {
 	if err := f.checkIdentity(); err != nil {
 		return err
 	}
-	if err := f.match(nil); err != nil {
+	books := f.openBooks()
+	if err := f.match(books); err != nil {
 		return err
 	}
 	if len(f.topics) == 0 {
 		return usageErrorf("cluster %s has %w: %s", f.source.alias, ErrNoAttach, f.whyNone())
 	}
 	topics := sortedTopics(f.topics)
-	l := look{topics: topics, wrong: f.askRoutes(topics, nil)}
+	l := look{topics: topics, books: books, wrong: f.askRoutes(topics, books)}
 	f.config.Routes.settle()
 	if err := f.mayHaveRoutes(l); err != nil {
 		return err
@@ -219,12 +227,29 @@ func (a *attachment) prepare() error {
 	if err := f.inspect(topics); err != nil {
 		return err
 	}
+	past := f.pastBooks()
 	for _, t := range topics {
 		for i := range t.source.leaders {
-			a.jobs = append(a.jobs, &attachJob{topic: t, result: AttachedPartition{Topic: t.name, TargetTopic: t.target, Partition: int32(i)}})
+			j := &attachJob{topic: t, result: AttachedPartition{Topic: t.name, TargetTopic: t.target, Partition: int32(i)}}
+			if !past[j.source()] {
+				a.jobs = append(a.jobs, j)
+			}
 		}
 	}
-	return a.learnBounds()
+	if err := a.learnBounds(); err != nil {
+		return err
+	}
+	return a.anythingToDo()
+}
+
+// anythingToDo refuses to go on in a ledger to which there is nothing to add.
+func (a *attachment) anythingToDo() error {
+	if a.flow.ledger == nil || slices.ContainsFunc(a.jobs, func(j *attachJob) bool { return j.result.Target.End > 0 }) {
+		return nil
+	}
+	e := usageErrorf("ledger %s exists, and %w", a.flow.config.LedgerPath, ErrHasBooks)
+	e.hint = "replicate goes on with it; to make all books anew, choose another file"
+	return e
 }
 
 // learnBounds asks for the target's ends first: what is copied was on the source
@@ -268,7 +293,7 @@ func (a *attachment) run(progress func(AttachProgress)) error {
 	a.stage, err = newStage(f.config.LedgerPath, ledger.Identity{
 		SourceAlias: f.source.alias, TargetAlias: f.target.alias,
 		SourceClusterID: f.source.id, TargetClusterID: f.target.id,
-	}, ledger.Options{Now: f.config.Now})
+	}, ledger.Options{Now: f.config.Now}, f.ledger)
 	if err != nil {
 		return err
 	}
@@ -454,8 +479,8 @@ func (a *attachment) refused() bool {
 	return slices.ContainsFunc(a.jobs, func(j *attachJob) bool { return j.result.Verdict == AttachRefused })
 }
 
-// finish writes the ledger, and returns its path; "" if there is nothing to
-// write.
+// finish writes the ledger, and returns its path; "" if there is none and nothing
+// to write.
 func (a *attachment) finish() (string, error) {
 	defer a.stage.drop()
 	f := a.flow
@@ -465,7 +490,10 @@ func (a *attachment) finish() (string, error) {
 			kept = append(kept, j.pair)
 		}
 	}
-	if len(kept) == 0 && a.refused() {
+	switch {
+	case len(kept) == 0 && f.ledger != nil:
+		return f.config.LedgerPath, nil
+	case len(kept) == 0 && a.refused():
 		return "", nil
 	}
 	fresh, err := f.freshProducer()
@@ -473,9 +501,10 @@ func (a *attachment) finish() (string, error) {
 		return "", err
 	}
 	prepare := func(l *ledger.Ledger) error {
+		base := f.ledger
 		f.ledger = l
-		defer func() { f.ledger = nil }()
-		if err := l.SetScope(f.scope()); err != nil {
+		defer func() { f.ledger = base }()
+		if err := a.setScope(l); err != nil {
 			return err
 		}
 		return f.remember()
@@ -502,6 +531,16 @@ func (a *attachment) finish() (string, error) {
 		return nil
 	}
 	return f.config.LedgerPath, a.stage.finish(kept, prepare, complete)
+}
+
+// setScope says which topics the flow is about. A scope that has all that is
+// attached stays: an attachment of some topics does not make it narrower.
+func (a *attachment) setScope(l *ledger.Ledger) error {
+	outside := func(j *attachJob) bool { return j.result.Verdict == Attached && !a.flow.wasInScope(j.result.Topic) }
+	if a.flow.former != nil && !slices.ContainsFunc(a.jobs, outside) {
+		return nil
+	}
+	return l.SetScope(a.flow.scope())
 }
 
 // freshProducer returns a producer id for what is copied from now on, so that

@@ -20,13 +20,19 @@ type stage struct {
 	path     string
 	identity ledger.Identity
 	options  ledger.Options
+	base     *ledger.Ledger // to which the books are added; nil: a new ledger is made
 	draft    *ledger.Ledger // may hold pairs that came to nothing
 	cancel   context.CancelFunc
 	commits  chan error // of the draft's commit loop
 }
 
-func newStage(path string, identity ledger.Identity, o ledger.Options) (*stage, error) {
-	s := &stage{path: path, identity: identity, options: o, commits: make(chan error, 1)}
+func newStage(path string, identity ledger.Identity, o ledger.Options, base *ledger.Ledger) (*stage, error) {
+	if base != nil { // a link to the ledger stays one
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	s := &stage{path: path, identity: identity, options: o, base: base, commits: make(chan error, 1)}
 	draft, err := s.create()
 	if err != nil {
 		return nil, err
@@ -38,14 +44,41 @@ func newStage(path string, identity ledger.Identity, o ledger.Options) (*stage, 
 	return s, nil
 }
 
+// temporary returns a name that nobody has.
+func (s *stage) temporary() (string, error) {
+	digits := make([]byte, 8)
+	_, err := rand.Read(digits)
+	return s.path + ".new-" + hex.EncodeToString(digits), err
+}
+
 // create makes a ledger under a name that nobody has.
 func (s *stage) create() (*ledger.Ledger, error) {
-	digits := make([]byte, 8)
-	if _, err := rand.Read(digits); err != nil {
+	path, err := s.temporary()
+	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Create(s.path+".new-"+hex.EncodeToString(digits), s.identity, s.options)
+	l, err := ledger.Create(path, s.identity, s.options)
 	return l, s.named(err)
+}
+
+// begin makes the ledger that is to be put in place: a copy of the one to which
+// the books are added, so that this one gets all of them or none.
+func (s *stage) begin() (*ledger.Ledger, error) {
+	if s.base == nil {
+		return s.create()
+	}
+	path, err := s.temporary()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.base.Snapshot(context.Background(), path); err != nil {
+		return nil, err
+	}
+	l, err := ledger.Open(path, s.options)
+	if err != nil {
+		return nil, errors.Join(err, removeIfThere(path))
+	}
+	return l, nil
 }
 
 // named returns an error of a file's with the name that the file is to have.
@@ -87,7 +120,7 @@ func (s *stage) finish(kept []ledger.PairID, prepare func(l *ledger.Ledger) erro
 	if err := s.settle(); err != nil {
 		return err
 	}
-	l, err := s.create()
+	l, err := s.begin()
 	if err != nil {
 		return err
 	}
@@ -109,10 +142,35 @@ func (s *stage) finish(kept []ledger.PairID, prepare func(l *ledger.Ledger) erro
 	path := l.Path()
 	err = l.Close()
 	l = nil
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.base == nil:
 		err = putInPlace(path, s.path)
+	default:
+		err = s.replace(path)
 	}
 	return errors.Join(err, removeIfThere(path))
+}
+
+// replace puts a file in the place of the ledger that it is a copy of, whose lock is
+// held meanwhile: who waits for it opens the new file (see [ledger.Open]).
+func (s *stage) replace(from string) error {
+	info, err := os.Stat(s.path)
+	if err == nil {
+		err = os.Chmod(from, info.Mode().Perm())
+	}
+	if err != nil {
+		return fmt.Errorf("put the ledger in place: %w", err)
+	}
+	if runtime.GOOS == "windows" { // where a file in use cannot be replaced
+		if err := s.base.Close(); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(from, s.path); err != nil {
+		return fmt.Errorf("put the ledger in place: %w", err)
+	}
+	return syncDirectoryOf(s.path)
 }
 
 // copyPairs opens the pairs in another ledger, with all their entries.
@@ -179,10 +237,15 @@ func putInPlace(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("put the ledger in place: %w", err)
 	}
+	return syncDirectoryOf(to)
+}
+
+// syncDirectoryOf makes a new name durable. Windows has no such call.
+func syncDirectoryOf(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	d, err := os.Open(filepath.Dir(to))
+	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,12 @@ package replicate_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"apograph/internal/kafkatest"
 	"apograph/ledger"
@@ -109,16 +112,71 @@ func tileAt(e *ledger.Entry, source int64) ledger.Tile {
 	return e.Tile
 }
 
-func TestAttachRefusesAnExistingFile(t *testing.T) {
+func TestAttachRefusesWhatIsNoLedger(t *testing.T) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
 	config := configFor(t, pair, "t")
 	if err := os.WriteFile(config.LedgerPath, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var usage *replicate.UsageError
-	if _, err := replicate.Attach(t.Context(), config, nil); !errors.As(err, &usage) {
-		t.Errorf("%v, want a usage error", err)
+	var damaged *ledger.CorruptError
+	if _, err := replicate.Attach(t.Context(), config, nil); !errors.As(err, &damaged) {
+		t.Errorf("%v, want a damaged ledger", err)
+	}
+	if got, err := os.ReadFile(config.LedgerPath); err != nil || string(got) != "x" {
+		t.Errorf("the file holds %q (%v)", got, err)
+	}
+}
+
+// TestAttachInALedgerThatIsInUse is refused.
+func TestAttachInALedgerThatIsInUse(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	inTens(t, pair.Source.Bootstrap, 0, 20)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	kafkatest.OpenLedger(t, config.LedgerPath, ledger.Options{})
+	var locked *ledger.LockedError
+	if _, err := replicate.Attach(t.Context(), config, nil); !errors.As(err, &locked) {
+		t.Errorf("%v, want a ledger that is held", err)
+	}
+}
+
+// TestAttachLeavesTheScope: an attachment of some topics does not make the flow one
+// of these alone.
+func TestAttachLeavesTheScope(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	inTens(t, pair.Source.Bootstrap, 0, 20)
+	config := configFor(t, pair, "t", "u")
+	mustRun(t, config)
+	for _, name := range []string{"u", "v"} {
+		mustTopic(t, pair.Source, name, nil)
+		mustTopic(t, pair.Target, name, nil)
+		mustAppend(t, pair.Source.Bootstrap, &kgo.Record{Topic: name, Value: []byte("1")})
+		m := kafkatest.Mirror{Source: pair.Source.Bootstrap, Target: pair.Target.Bootstrap, Topic: name, TargetTopic: name}
+		if _, err := m.Copy(t.Context(), 0, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scopeAfter(t, config, "u", "[t u]")
+	scopeAfter(t, config, "v", "[v]") // outside of it: as replicate does when it is started with others
+}
+
+func scopeAfter(t *testing.T, config replicate.Config, topic, want string) {
+	t.Helper()
+	config.Topics = []string{topic}
+	report, err := replicate.Attach(t.Context(), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	only(t, report, replicate.Attached)
+	l := kafkatest.OpenLedger(t, config.LedgerPath, ledger.Options{ReadOnly: true})
+	if got := fmt.Sprint(l.Scope().Topics); got != want {
+		t.Errorf("%s attached: scope %s, want %s", topic, got, want)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 	// freshBeats is for how many intervals a heartbeat is a sign of life.
 	freshBeats = 3
 
+	// beatPatience is how long to wait for a heartbeat to grow old.
+	beatPatience = 10 * time.Second
+
 	// lastBeats is how many of the last heartbeats, of all flows to the target, are
 	// looked at.
 	lastBeats = 1000
@@ -75,14 +78,11 @@ func (a *attachment) meetPredecessor() error {
 		p.Wait = pace.Pause
 	}
 	a.before = p
-	var err error
-	if p.beat, err = p.lastBeat(); err != nil {
+	if err := p.membersGone(); err != nil {
 		return err
 	}
-	if age := p.looked.Sub(time.UnixMilli(p.beat)); p.beat > 0 && age.Abs() < freshBeats*p.Interval {
-		return alive("its last heartbeat in topic %s of cluster %s is %v old", p.Heartbeats, f.target.alias, age.Round(time.Millisecond))
-	}
-	if err := p.membersGone(); err != nil {
+	err := p.beatsOver()
+	if err != nil {
 		return err
 	}
 	if p.syncs, err = p.syncsEnd(); err != nil {
@@ -103,12 +103,8 @@ func (a *attachment) leavePredecessor() error {
 			return err
 		}
 	}
-	beat, err := p.lastBeat()
-	switch {
-	case err != nil:
+	if err := p.noMoreBeats(); err != nil {
 		return err
-	case beat != p.beat:
-		return alive("another heartbeat has come to topic %s of cluster %s", p.Heartbeats, f.target.alias)
 	}
 	if err := p.membersGone(); err != nil {
 		return err
@@ -120,6 +116,37 @@ func (a *attachment) leavePredecessor() error {
 		return alive("another offset sync has come to topic %s of cluster %s", p.SyncsTopic, p.syncsCluster().alias)
 	}
 	return a.targetStill()
+}
+
+// beatsOver refuses while heartbeats come. Those of a copier that has just been
+// stopped are fresh as well, and those of this package's cannot be told from
+// MirrorMaker's: it waits until they are not, if that is soon.
+func (p *predecessor) beatsOver() (err error) {
+	if p.beat, err = p.lastBeat(); err != nil || p.beat == 0 {
+		return err
+	}
+	age := p.looked.Sub(time.UnixMilli(p.beat))
+	left := freshBeats*p.Interval - age
+	switch {
+	case age.Abs() >= freshBeats*p.Interval:
+		return nil
+	case left > beatPatience:
+		return alive("its last heartbeat in topic %s of cluster %s is %v old (if all copiers have been stopped, apograph too, attach in %v)",
+			p.Heartbeats, p.flow.target.alias, age.Round(time.Millisecond), left.Round(time.Second))
+	}
+	if err := p.Wait(p.flow.ctx, left); err != nil {
+		return err
+	}
+	return p.noMoreBeats()
+}
+
+// noMoreBeats refuses if a heartbeat has come since the first look.
+func (p *predecessor) noMoreBeats() error {
+	beat, err := p.lastBeat()
+	if err == nil && beat != p.beat {
+		err = alive("another heartbeat has come to topic %s of cluster %s", p.Heartbeats, p.flow.target.alias)
+	}
+	return err
 }
 
 // targetStill refuses targets whose ends move.

@@ -3,6 +3,7 @@ package replicate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,10 +42,7 @@ func (m *mirrored) withPredecessor(between func()) {
 	m.config.Predecessor = &replicate.Predecessor{
 		Group: "source-mm2", OffsetsTopic: offsetsTopic, SyncsTopic: syncsTopic, Heartbeats: beatsTopic, Interval: time.Second,
 		Wait: func(_ context.Context, d time.Duration) error {
-			if d != 3*time.Second {
-				m.t.Errorf("%v lie between the looks", d)
-			}
-			if between != nil {
+			if m.waits = append(m.waits, d); between != nil {
 				between()
 			}
 			return nil
@@ -76,12 +74,19 @@ func TestAttachWhileMirrorMakerIsAlive(t *testing.T) {
 		before, between func(m *mirrored)
 		says            string
 	}{
-		{"a fresh heartbeat", func(m *mirrored) {
-			mustAppend(m.t, m.Target, beat("source", "target", 2900*time.Millisecond))
-		}, nil, "its last heartbeat in topic heartbeats of cluster target is 2.9s old"},
+		{"a fresh heartbeat where they are rare", func(m *mirrored) {
+			m.config.Predecessor.Interval = time.Minute
+			mustAppend(m.t, m.Target, beat("source", "target", 179*time.Second), beat("source", "target", 2900*time.Millisecond))
+		}, nil, "its last heartbeat in topic heartbeats of cluster target is 2.9s old (if all copiers have been stopped, apograph too, attach in 2m57s)"},
 		{"a clock that is ahead", func(m *mirrored) {
+			m.config.Predecessor.Interval = 5 * time.Second
 			mustAppend(m.t, m.Target, beat("source", "target", -2*time.Second))
 		}, nil, "its last heartbeat in topic heartbeats of cluster target is -2s old"},
+		{"another heartbeat while one grows old", func(m *mirrored) {
+			mustAppend(m.t, m.Target, beat("source", "target", 2900*time.Millisecond))
+		}, func(m *mirrored) {
+			mustAppend(m.t, m.Target, beat("source", "target", 0))
+		}, "another heartbeat has come to topic heartbeats of cluster target"},
 		{"a heartbeat between", nil, func(m *mirrored) {
 			mustAppend(m.t, m.Target, beat("source", "target", time.Hour))
 		}, "another heartbeat has come to topic heartbeats of cluster target"},
@@ -105,6 +110,9 @@ func TestAttachWhileMirrorMakerIsAlive(t *testing.T) {
 				tt.before(m)
 			}
 			m.refused(tt.says)
+			if strings.HasSuffix(tt.name, "grows old") && fmt.Sprint(m.waits) != "[100ms]" {
+				t.Errorf("waited %v: it is alive before the alignment", m.waits)
+			}
 		})
 	}
 }
@@ -116,6 +124,7 @@ func TestAttachBesideALaggingLeader(t *testing.T) {
 	m.history()
 	m.copies(0, 60)
 	m.withPredecessor(nil)
+	m.config.Predecessor.Interval = time.Minute
 	mustAppend(t, m.Target, beat("source", "target", 2900*time.Millisecond))
 	fake, asked := m.pair.Target.Fake(), 0
 	fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -192,6 +201,23 @@ func TestAttachAfterMirrorMaker(t *testing.T) {
 	}
 	m.config.Now = nil
 	m.goesOn(map[ledger.Tile]int64{ledger.Copied: 53, ledger.Foreign: 5})
+	if fmt.Sprint(m.waits) != "[3s]" {
+		t.Errorf("waited %v", m.waits)
+	}
+}
+
+// TestAttachBehindACopierThatWasJustStopped waits until its last heartbeat is old, be
+// it one of this package's, which are as MirrorMaker's.
+func TestAttachBehindACopierThatWasJustStopped(t *testing.T) {
+	m := newMirrored(t)
+	m.history()
+	m.copies(0, 60)
+	m.withPredecessor(nil)
+	mustAppend(t, m.Target, beat("source", "target", 400*time.Millisecond))
+	m.attach(replicate.Attached)
+	if fmt.Sprint(m.waits) != "[2.6s 3s]" {
+		t.Errorf("waited %v", m.waits)
+	}
 }
 
 // TestAttachWithoutMirrorMakersTopics: what is not there is no sign.

@@ -19,6 +19,7 @@ type mirrored struct {
 	kafkatest.Mirror
 	pair   *kafkatest.Pair
 	config replicate.Config
+	waits  []time.Duration // of a Predecessor's
 }
 
 // newMirrored returns topic "t" on both sides, empty.

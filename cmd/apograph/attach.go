@@ -18,7 +18,9 @@ func attachCommand() command {
 		details: "For a copy that MirrorMaker 2 made, with its own file, and for one of apograph's\n" +
 			"where no snapshot of the ledger is left: aligns source and target record by\n" +
 			"record and writes a new ledger. `replicate` goes on with it, `verify` and\n" +
-			"`translate` work. Nothing is written to either cluster.\n\n" +
+			"`translate` work. Nothing is written to either cluster. Where the ledger is there,\n" +
+			"as by an `attach` that has refused some partitions, those without a book are\n" +
+			"added to it, and the others are left as they are.\n\n" +
 			"Nobody may write to the target topics meanwhile: stop the replicator first. With\n" +
 			"--config it is looked whether MirrorMaker 2 is alive (heartbeats, offset syncs,\n" +
 			"members in its Connect group, ends that move), and refused if it is. What it\n" +
@@ -37,7 +39,7 @@ func attachCommand() command {
 		},
 		formats: []format{formatTable, formatWide, formatJSON},
 		flags:   slices.Concat(clusterFlags(policySettings()...), selectionFlags(), policyFlags(), []cli.Flag{ledgerFlag(), statsFlag()}),
-		exits:   []exitCode{exitFaults, exitUnproven, exitRefused, exitInterrupted, exitTerminated},
+		exits:   []exitCode{exitFaults, exitUnproven, exitRefused, exitLocked, exitDamaged, exitInterrupted, exitTerminated},
 		run:     runAttach,
 	}
 }

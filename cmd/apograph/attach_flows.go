@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"sync/atomic"
 
 	"apograph/replicate"
@@ -27,21 +26,17 @@ func attachFlow(ctx context.Context, inv *invocation, config replicate.Config) (
 }
 
 // attachFlows attaches one flow after the other. One that cannot be attached keeps
-// no other from being; a ledger that is there keeps all from it.
+// no other from being. A flow with nothing to attach is none that failed, unless all
+// are such.
 func attachFlows(ctx context.Context, inv *invocation, configs []replicate.Config) error {
-	for _, config := range configs {
-		if _, err := os.Lstat(config.LedgerPath); err == nil {
-			return usagef("%s exists; attach makes a new ledger", config.LedgerPath).
-				withHint("if it is the flow's ledger, replicate goes on with it: attach the others with --flow")
-		}
-	}
 	out := attachReports{envelope: newEnvelope("AttachReports", "attach-reports"), Flows: []attachReport{}, Failed: []failedFlow{}}
-	var errs []error
+	var errs, idle []error
 	for i := 0; i < len(configs) && ctx.Err() == nil; i++ {
 		flow := flowNames{configs[i].Source.Alias, configs[i].Target.Alias}
 		report, err := attachFlow(ctx, inv, configs[i])
 		switch {
-		case errors.Is(err, replicate.ErrNoAttach):
+		case errors.Is(err, replicate.ErrNoAttach), errors.Is(err, replicate.ErrHasBooks):
+			idle = append(idle, err)
 			configs[i].Logger.Warn("there is nothing to attach", "reason", err)
 			out.Flows = append(out.Flows, attachReportOf(replicate.AttachReport{SourceAlias: flow.Source, TargetAlias: flow.Target}))
 		case err != nil:
@@ -52,9 +47,12 @@ func attachFlows(ctx context.Context, inv *invocation, configs []replicate.Confi
 			out.Flows = append(out.Flows, attachReportOf(report))
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case len(idle) == len(configs):
+		return errors.Join(idle...)
+	case ctx.Err() != nil:
 		errs = append(errs, context.Cause(ctx))
-	} else {
+	default:
 		errs = append(errs, partly(len(out.Flows), len(out.Failed)))
 	}
 	if len(out.Flows) == 0 {

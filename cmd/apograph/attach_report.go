@@ -153,7 +153,7 @@ func (r attachReport) summary() *textTable {
 		table.add("empty", counted(empty, "partition")+": replicate begins them")
 	}
 	if refused > 0 {
-		table.add("refused", counted(refused, "partition")+": not in the ledger")
+		table.add("refused", counted(refused, "partition")+": not in the ledger; once the cause is gone, attach again: it adds them, and leaves the others as they are")
 	}
 	path := "none was made: nothing aligns"
 	if r.Ledger.Path != nil {

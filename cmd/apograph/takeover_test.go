@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,6 +103,76 @@ func TestTakeover(t *testing.T) {
 	c.oracle(20)
 	c.run(2, "attach") // there is a ledger
 	mustCheck(t, filepath.Join(c.dir, "a-to-b.ledger"))
+}
+
+// TestTakeoverGoesOnInItsLedger: what was refused is attached once its cause is gone,
+// into the ledger that the others are in and that replicate has gone on with.
+func TestTakeoverGoesOnInItsLedger(t *testing.T) {
+	c := newTakeoverCase(t, "topics = orders, payments")
+	c.topic(c.a, "payments", 3)
+	c.topic(c.b, "a.payments", 0)
+	producer, err := c.a.TransactionalProducer("open", kafkatest.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	record := &kgo.Record{Topic: "payments", Value: []byte("undecided"), Timestamp: time.UnixMilli(2000)}
+	if err := errors.Join(producer.Begin(), producer.Append(t.Context(), record)); err != nil {
+		t.Fatal(err)
+	}
+	payments := kafkatest.Mirror{Source: c.a.Bootstrap, Target: c.b.Bootstrap, Topic: "payments", TargetTopic: "a.payments"}
+	if _, err := payments.Copy(t.Context(), 0, 4); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := c.run(3, "attach")
+	if !strings.Contains(out, "1 partition: not in the ledger; once the cause is gone, attach again") {
+		t.Error(out)
+	}
+	c.more("orders", 3)
+	out, _ = c.run(1, "replicate", "--once")
+	if !strings.Contains(out, "let `apograph attach` make the books, in the flow's ledger if that is there") {
+		t.Error(out)
+	}
+	file := filepath.Join(c.dir, "a-to-b.ledger")
+	link := filepath.Join(t.TempDir(), "real.ledger")
+	if err := errors.Join(os.Rename(file, link), os.Symlink(link, file), os.Chmod(link, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := c.run(0, "ledger", "export", "--book", "source", "-o", "jsonl")
+	var first, second ledgerInfo
+	c.answer(&first, 0, "ledger", "inspect")
+
+	c.run(3, "attach") // the transaction is open yet
+	if err := producer.End(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	var report attachReport
+	c.answer(&report, 0, "attach")
+	if len(report.Partitions) != 1 || report.Partitions[0].Topic != "payments" || report.Partitions[0].Copied != 4 || *report.Ledger.Path != file {
+		t.Errorf("%+v", report)
+	}
+	if after, _ := c.run(0, "ledger", "export", "--book", "source", "-o", "jsonl"); !strings.HasPrefix(after, before) {
+		t.Errorf("the books of the others were\n%s\nand are\n%s", before, after)
+	}
+	if c.answer(&second, 0, "ledger", "inspect"); second.LedgerID != first.LedgerID || second.Topics != 2 {
+		t.Errorf("%+v, was %+v", second, first)
+	}
+	if info, err := os.Lstat(file); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link to the ledger: %v %v", info, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the ledger: %v %v", info, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(link), "*.new-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	c.run(0, "replicate", "--once")
+	c.run(0, "verify", "--mode", "full")
+	_, stderr := c.run(2, "attach")
+	if !strings.Contains(stderr, "exists, and has books of all that the target holds") {
+		t.Error(stderr)
+	}
+	mustCheck(t, file)
 }
 
 // more appends to the source.
