@@ -146,6 +146,9 @@ func Attach(ctx context.Context, config Config, progress func(AttachProgress)) (
 	if err := a.meetPredecessor(); err != nil {
 		return AttachReport{}, err
 	}
+	if err := a.meetOthers(); err != nil {
+		return AttachReport{}, err
+	}
 	report := AttachReport{SourceAlias: f.source.alias, TargetAlias: f.target.alias}
 	if err := a.run(progress); err != nil {
 		return report, err
@@ -225,6 +228,9 @@ func (a *attachment) prepare() error {
 		return err
 	}
 	if err := f.inspect(topics); err != nil {
+		return err
+	}
+	if err := a.targetsThere(topics); err != nil {
 		return err
 	}
 	past := f.pastBooks()
@@ -386,9 +392,19 @@ func (j *attachJob) empty() bool {
 	return true
 }
 
+// missed refuses a partition whose target topic is not there, though MirrorMaker
+// says that it has copied it: it has another name, or was deleted.
+func (a *attachment) missed(j *attachJob) {
+	if j.topic.destination.gone() && a.before.knows(j.source()) {
+		j.end(AttachRefused, "MirrorMaker 2 has copied it, by its source offsets or offset syncs, and the target has no topic %s: "+
+			"check that alias and replication.policy are those that it ran with; if the topic was deleted there, replicate makes it again", j.result.TargetTopic)
+	}
+}
+
 // align aligns one partition.
 func (a *attachment) align(ctx context.Context, j *attachJob) error {
 	if j.empty() {
+		a.missed(j)
 		return nil
 	}
 	for try := 1; ; try++ {

@@ -187,6 +187,7 @@ func TestAttachEmptiedTarget(t *testing.T) {
 func TestAttachNothingCopiedYet(t *testing.T) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
+	mustTopic(t, pair.Target, "t", nil)
 	again, report := lose(t, configFor(t, pair, "t"))
 	if p := only(t, report, replicate.AttachEmpty); report.LedgerPath != again.LedgerPath || p.Unprovable.Any() {
 		t.Errorf("%q: %+v", report.LedgerPath, p)
@@ -198,6 +199,7 @@ func TestAttachNothingCopiedYet(t *testing.T) {
 func TestAttachWithoutDirectory(t *testing.T) {
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
+	mustTopic(t, pair.Target, "t", nil)
 	config := configFor(t, pair, "t")
 	config.LedgerPath = filepath.Join(t.TempDir(), "none", "x")
 	_, err := replicate.Attach(t.Context(), config, nil)

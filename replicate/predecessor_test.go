@@ -1,9 +1,11 @@
 package replicate_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +152,57 @@ func TestAttachWithMirrorMakersWorkers(t *testing.T) {
 	leave()
 	if p := m.attach(replicate.Attached); p.Copied != 53 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestAttachBesideOtherMirrors: workers under another alias are those of the copy if
+// their source offsets say so, with a file and without; else they are named.
+func TestAttachBesideOtherMirrors(t *testing.T) {
+	const offsets = "mm2-offsets.other.internal"
+	tests := []struct {
+		name      string
+		predicted bool // by a file
+		before    func(m *mirrored)
+		refused   bool
+	}{
+		{"copies the topic", true, func(m *mirrored) {
+			mustAppend(m.t, m.Target, kafkatest.MirrorSourceOffset(offsets, "other", "t", 0, 59))
+		}, true},
+		{"copies the topic, and there is no file", false, func(m *mirrored) {
+			mustAppend(m.t, m.Target, kafkatest.MirrorSourceOffset(offsets, "other", "t", 0, 59))
+		}, true},
+		{"copies it to another name", false, func(m *mirrored) {
+			mustTopic(m.t, m.pair.Target, "other.t", nil)
+			mustAppend(m.t, m.Target, kafkatest.MirrorSourceOffset(offsets, "other", "t", 0, 59))
+		}, false},
+		{"copies another topic", true, func(m *mirrored) {
+			mustAppend(m.t, m.Target, kafkatest.MirrorSourceOffset(offsets, "other", "u", 0, 59))
+		}, false},
+		{"has copied nothing", false, func(*mirrored) {}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMirrored(t)
+			m.history()
+			m.copies(0, 60)
+			mustTopic(t, m.pair.Target, offsets, map[string]string{"cleanup.policy": "compact"})
+			if tt.predicted {
+				m.withPredecessor(nil)
+			}
+			tt.before(m)
+			leave := m.joins("other-mm2")
+			var log bytes.Buffer
+			m.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			if tt.refused {
+				m.refused("the group other-mm2 on cluster target has members, 1 in all, and its source offsets say that it copies topic t, here to t")
+				leave()
+			}
+			m.attach(replicate.Attached)
+			if named := strings.Contains(log.String(), "group=other-mm2 members=1"); named == tt.refused {
+				t.Errorf("log %q", log.String())
+			}
+		})
 	}
 }
 

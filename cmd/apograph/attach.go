@@ -23,15 +23,17 @@ func attachCommand() command {
 			"added to it, and the others are left as they are.\n\n" +
 			"Nobody may write to the target topics meanwhile: stop the replicator first. With\n" +
 			"--config it is looked whether MirrorMaker 2 is alive (heartbeats, offset syncs,\n" +
-			"members in its Connect group, ends that move), and refused if it is. What it\n" +
-			"copied again after a restart is a duplicate in the ledger, and an aborted record\n" +
+			"members in its Connect group, ends that move), and refused if it is; so it is,\n" +
+			"with and without it, where one under another alias copies to the same topics.\n" +
+			"What MirrorMaker 2 copied again after a restart is a duplicate in the ledger, and an aborted record\n" +
 			"that it brought over is foreign, each named.\n\n" +
 			"What either side has lost can no longer be proven, and the answer says what\n" +
 			"that is. A partition that does not align, or could in more than one way, is\n" +
 			"reported with the place and left out of the ledger, as is one whose records the\n" +
 			"target has all deleted. A partition of which the target never held a record is\n" +
 			"none to have books about: `replicate` begins it. If all are like that, the\n" +
-			"ledger is made all the same, without books.",
+			"ledger is made all the same, without books; but not where none of the target\n" +
+			"topics is there, as with the wrong cluster or alias: that is a usage error.",
 		examples: []string{
 			"apograph attach --config mm2.properties",
 			"apograph attach --source-bootstrap-server a:9092 --target-bootstrap-server b:9092 \\\n" +

@@ -116,6 +116,11 @@ func TestAttachInWords(t *testing.T) {
 func TestAttachEmptyTargets(t *testing.T) {
 	c := newCopyCase(t)
 	a := &lostLedger{t: t, ledger: c.ledger, pair: c.pair}
+	for _, topic := range []string{"orders", "payments"} {
+		if err := c.pair.Target.CreateTopic(t.Context(), topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	report := decodeAttach(t, a.expect(0, "attach", "-o", "json", "--topics", ".*"))
 	if report.Ledger.Path == nil || len(report.Partitions) != 2 {
 		t.Errorf("%+v", report)
@@ -129,6 +134,31 @@ func TestAttachEmptyTargets(t *testing.T) {
 	out := a.expect(3, "attach", "-o", "wide", "--topics", ".*")
 	if !strings.Contains(out, "the target has deleted all that it held, up to offset 5") || !strings.Contains(out, "attached    1 partition, 5 records") {
 		t.Error(out)
+	}
+}
+
+// TestAttachToTheWrongCluster: where none of the topics is there is nothing to attach,
+// and no ledger that would say that all is well.
+func TestAttachToTheWrongCluster(t *testing.T) {
+	c := newCopyCase(t)
+	c.expectNothing("no topic to attach: cluster target has none of the topics that the flow copies to: orders and 1 more")
+	for _, topic := range []string{"mm2-offset-syncs.x.internal", "mm2-offsets.x.internal", "x.checkpoints.internal", "x.heartbeats", "heartbeats"} {
+		if err := c.pair.Target.CreateTopic(t.Context(), topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.expectNothing("cluster target has none of the topics that the flow copies to, orders and 1 more; but a copier has been at work there, by its mm2-offsets.x.internal; x.checkpoints.internal; x.heartbeats\n")
+}
+
+func (c *copyCase) expectNothing(says string) {
+	c.t.Helper()
+	code, stdout, stderr := mustRun(c.t, "attach", "--topics", ".*", "--ledger", c.ledger,
+		"--source-bootstrap-server", c.pair.Source.Server(), "--target-bootstrap-server", c.pair.Target.Server())
+	if code != 2 || stdout != "" || !strings.Contains(stderr, says) || !strings.Contains(stderr, "hint: check that the aliases") {
+		c.t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if left, _ := filepath.Glob(c.ledger + "*"); len(left) > 0 {
+		c.t.Errorf("left behind: %v", left)
 	}
 }
 

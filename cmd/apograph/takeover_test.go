@@ -218,6 +218,37 @@ func TestTakeoverWhileMirrorMakerRuns(t *testing.T) {
 	}
 }
 
+// TestTakeoverWithAnotherFile than MirrorMaker 2 ran with says so, and never that all
+// is in the books.
+func TestTakeoverWithAnotherFile(t *testing.T) {
+	c := newTakeoverCase(t)
+	c.topic(c.b, "a.heartbeats", 0)
+	servers := func(source, target string) []string {
+		return []string{"clusters = " + source + ", " + target, source + ".bootstrap.servers = " + c.a.Server(), target + ".bootstrap.servers = " + c.b.Server(),
+			"topics = orders", "apograph.ledger.dir = " + c.dir}
+	}
+	c.write(append(servers("other", "b"), "other->b.enabled = true")...)
+	_, stderr := c.run(2, "attach")
+	if !strings.Contains(stderr, "cluster b has none of the topics that the flow copies to, other.orders; but a copier has been at work there, by its a.heartbeats; mm2-offsets.a.internal") {
+		t.Error(stderr)
+	}
+	c.write(append(servers("b", "a"), "a->b.enabled = true")...)
+	_, stderr = c.run(2, "attach")
+	if !strings.Contains(stderr, "none of the topics that the flow copies to") {
+		t.Error(stderr)
+	}
+	if left, _ := filepath.Glob(filepath.Join(c.dir, "*.ledger*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	c.topic(c.b, "payments", 0)
+	c.topic(c.a, "payments", 0)
+	c.write(append(servers("a", "b"), "a->b.enabled = true", "a->b.topics = orders, payments", "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy")...)
+	stdout, _ := c.run(3, "attach")
+	if !strings.Contains(stdout, "MirrorMaker 2 has copied it, by its source offsets or offset syncs, and the target has no topic orders") {
+		t.Error(stdout)
+	}
+}
+
 // TestTakeoverOfSeveralFlows makes a ledger for each.
 func TestTakeoverOfSeveralFlows(t *testing.T) {
 	c := newTakeoverCase(t, "b->a.enabled = true", "b->a.topics = payments")

@@ -44,6 +44,9 @@ func TestVerifyScript(t *testing.T) {
 				ts.Check(produceOrders(pairOf(ts), 0, atoi(ts, args[0])))
 			},
 			"topic": makeTopic,
+			"empty": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(pairOf(ts).Target.CreateTopic(context.Background(), args[0], 2, nil))
+			},
 			"spoil": spoil,
 			"expire": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(pairOf(ts).Source.DeleteRecords("orders", 0, int64(atoi(ts, args[0]))))
