@@ -146,7 +146,11 @@ func (f *Flow) alterSettings(t *topic, before map[string]string, changes map[str
 		if value != nil {
 			after[key], shown = *value, *value
 		}
-		f.config.Logger.Info("topic setting changed as on the source", "cluster", f.target.alias, "topic", t.target, "setting", key, "value", shown)
+		changed := "topic setting changed as on the source"
+		if key == "max.message.bytes" { // see forTarget
+			changed = "topic setting raised to a tenth above the source's, as batches that are encoded anew may grow"
+		}
+		f.config.Logger.Info(changed, "cluster", f.target.alias, "topic", t.target, "setting", key, "value", shown)
 	}
 	if maps.Equal(before, after) {
 		return

@@ -1,8 +1,11 @@
 package replicate_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -67,6 +70,17 @@ func TestSettingsOfAllTopics(t *testing.T) {
 	}
 	mustComplete(t, pair, config)
 	wantSettings(t, pair.Target, "t", "retention.ms", "1000000", "segment.ms", "900000", "min.insync.replicas", "1", "compression.type", "producer", "max.message.bytes", "2000000")
+
+	setTopic(t, pair.Source, "t", "max.message.bytes", "2000000")
+	var log bytes.Buffer
+	logged := config
+	logged.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	mustComplete(t, pair, logged)
+	if !strings.Contains(log.String(), "raised to a tenth above the source's, as batches that are encoded anew may grow\" cluster=target topic=t setting=max.message.bytes value=2200000") {
+		t.Errorf("log %q", log.String())
+	}
+	setTopic(t, pair.Target, "t", "max.message.bytes", "2000000")
+	setTopic(t, pair.Source, "t", "max.message.bytes", "900000")
 
 	setTopic(t, pair.Source, "t", "retention.ms", "") // set by the flow: it takes it back
 	mustComplete(t, pair, config)
