@@ -25,8 +25,8 @@ func attachCommand() command {
 			"--config it is looked whether MirrorMaker 2 is alive (heartbeats, offset syncs,\n" +
 			"members in its Connect group, ends that move), and refused if it is; so it is,\n" +
 			"with and without it, where one under another alias copies to the same topics.\n" +
-			"What MirrorMaker 2 copied again after a restart is a duplicate in the ledger, and an aborted record\n" +
-			"that it brought over is foreign, each named.\n\n" +
+			"What MirrorMaker 2 copied again after a restart is a duplicate in the ledger, and\n" +
+			"an aborted record that it brought over is foreign, each named.\n\n" +
 			"What either side has lost can no longer be proven, and the answer says what\n" +
 			"that is. A partition that does not align, or could in more than one way, is\n" +
 			"reported with the place and left out of the ledger, as is one whose records the\n" +

@@ -86,6 +86,27 @@ func runeWidth(r rune) int {
 	}
 }
 
+// maxGroup is how many columns a group's id may take in a table: it may have 32 KiB,
+// and one would make all lines as long.
+const maxGroup = 64
+
+// shortened returns s with its middle left out where it takes more than maxGroup
+// columns.
+func shortened(s string) string {
+	if len(s) <= maxGroup || displayWidth(s) <= maxGroup {
+		return s
+	}
+	const half = (maxGroup - 1) / 2
+	taken, end := 0, len(s)
+	for taken < half {
+		r, size := utf8.DecodeLastRuneInString(s[:end])
+		if taken += runeWidth(r); taken <= half {
+			end -= size
+		}
+	}
+	return strings.TrimSuffix(snip(s, maxGroup-half), "~") + "…" + s[end:]
+}
+
 // snip returns s cut to width columns, with a ~ in the last one where something
 // is missing. A width of zero or less means no limit.
 func snip(s string, width int) string {

@@ -497,6 +497,9 @@ func TestStatusInBooks(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
+	if _, out, errs = askLedger(t, path, "status"); strings.Count(out, " not running ") != 3 || strings.Contains(out, "  running") {
+		t.Errorf("a flow that does not run: %s%s", out, errs)
+	}
 	l := kafkatest.OpenLedger(t, path, ledger.Options{})
 	err := l.SetStop(ledger.Stop{SourceTopic: "new", Partition: 2, Offset: -1, Reason: "target_not_empty", Detail: "d", SinceMillis: 1})
 	if err == nil {

@@ -106,7 +106,7 @@ func runOrder(ctx context.Context, inv *invocation, pause bool) error {
 	if _, err := fmt.Fprintln(inv.stdout, printable(answer.Report.headline())); err != nil {
 		return err
 	}
-	return inv.writeTable(partitionTable(answer.Report.Partitions, answer.Details))
+	return inv.writeTable(partitionTable(answer.Report.State, answer.Report.Partitions, answer.Details))
 }
 
 // orderOf returns the order that the command line gives.

@@ -22,7 +22,8 @@ func statusCommand() command {
 		summary: "say where a flow is: lag, what has stopped and why",
 		details: "Asks the copier that holds the ledger. Where none runs, the ledger says what\n" +
 			"was last seen, and when. Partitions that have stopped come first.\n\n" +
-			"  running   copying or caught up; of a flow that does not run: free to go on\n" +
+			"  running   copying or caught up; of a flow that does not run: free to go\n" +
+			"            on (`not running` in the table)\n" +
 			"  waiting   an open transaction on the source keeps the rest back\n" +
 			"  stopped   cannot go on, for a reason; is tried again at next_retry\n" +
 			"  paused    somebody ordered it\n\n" +
@@ -160,7 +161,7 @@ func (s *flowStatus) text(columns int) string {
 		text += snip(printable(line), columns) + "\n"
 	}
 	if len(s.Report.Partitions) > 0 {
-		text += "\n" + partitionTable(s.Report.Partitions, s.Details).text(columns)
+		text += "\n" + partitionTable(s.Report.State, s.Report.Partitions, s.Details).text(columns)
 	}
 	if len(s.Report.Duties) > 0 {
 		text += "\n" + dutyTable(s.Report.Duties).text(columns)

@@ -83,7 +83,7 @@ type doubtInfo struct {
 type partitionStatus struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition"`
-	State     string  `json:"state"`
+	State     string  `json:"state"` // of a stopped flow: what it would be in, running where nothing keeps it from that
 	Reason    string  `json:"reason"`
 	Since     instant `json:"since"`
 	NextRetry instant `json:"next_retry"`
@@ -350,14 +350,19 @@ func doubtText(d doubtInfo) string {
 	return fmt.Sprintf("%s:%d source offsets [%d, %d) (%s)", d.Topic, d.Partition, d.Start, d.End, inWords(d.Kind))
 }
 
-// partitionTable returns rows of partitions as a table.
-func partitionTable(rows []partitionStatus, details []string) *textTable {
+// partitionTable returns rows of partitions as a table. Those that nothing keeps from
+// running do not run while the flow, whose state is given, is stopped.
+func partitionTable(flow string, rows []partitionStatus, details []string) *textTable {
 	table := &textTable{
 		header: []string{"TOPIC", "PARTITION", "STATE", "LAG", "LAG-TIME", "POSITION", "SOURCE-END", "TARGET-END", "HEADROOM", "SINCE", "NEXT-RETRY", "REASON", "DETAIL"},
 		right:  []bool{false, true, false, true, true, true, true, true, true},
 	}
 	for i, p := range rows {
-		table.add(p.Topic, number(int64(p.Partition)), p.State, offsetOrDash(p.LagRecords), secondsOrDash(p.LagSeconds),
+		state := p.State
+		if flow == stateStopped && state == replicate.StateRunning {
+			state = "not running"
+		}
+		table.add(p.Topic, number(int64(p.Partition)), state, offsetOrDash(p.LagRecords), secondsOrDash(p.LagSeconds),
 			offsetOrDash(p.Position), offsetOrDash(p.SourceEnd), offsetOrDash(p.TargetEnd), secondsOrDash(p.RetentionHeadroom),
 			cmp.Or(p.Since.String(), "-"), cmp.Or(p.NextRetry.String(), "-"), cmp.Or(p.Reason, "-"), details[i])
 	}

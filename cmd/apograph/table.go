@@ -16,7 +16,7 @@ type textTable struct {
 func (t *textTable) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // text returns the table in lines of at most a number of columns; 0 for no
-// limit. Nothing is ever left out: where the table is too wide, each row
+// limit. Nothing is left out, but the middle of a long group id: where the table is too wide, each row
 // becomes a block of lines with a name and a value, in which long values are
 // wrapped. A table without a header, whose rows are a name and a value, is such
 // a block itself.
@@ -49,7 +49,9 @@ func (t *textTable) escaped() [][]string {
 	for _, row := range t.rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = printable(cell)
+			if cells[i] = printable(cell); i < len(t.header) && strings.HasSuffix(t.header[i], "GROUP") {
+				cells[i] = shortened(cells[i])
+			}
 		}
 		lines = append(lines, cells)
 	}

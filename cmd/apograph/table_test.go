@@ -42,6 +42,30 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableWithALongGroup: the id of a group makes no line as long.
+func TestTableWithALongGroup(t *testing.T) {
+	group := "begin" + strings.Repeat("\u4e2d", 8000) + "end"
+	topic := strings.Repeat("t", 249)
+	table := &textTable{header: []string{"GROUP", "TOPIC", "TARGET-GROUP", "WHY"}}
+	table.add(group, topic, group, group)
+	cells := strings.Fields(strings.Split(table.text(0), "\n")[1])
+	if len(cells) != 4 || cells[1] != topic || cells[2] != cells[0] || cells[3] != group {
+		t.Fatalf("%.600q", cells)
+	}
+	if got := cells[0]; displayWidth(got) > maxGroup || displayWidth(got) < maxGroup-4 || !strings.HasPrefix(got, "begin\u4e2d") ||
+		!strings.HasSuffix(got, "\u4e2dend") || strings.Count(got, "\u2026") != 1 {
+		t.Errorf("%d columns: %q", displayWidth(got), got)
+	}
+	for _, text := range []string{strings.Repeat("e\u0301", maxGroup), strings.Repeat("a", maxGroup)} {
+		if got := shortened(text); got != text {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := shortened(strings.Repeat("a", maxGroup+1)); displayWidth(got) != maxGroup {
+		t.Errorf("%q", got)
+	}
+}
+
 // A madeTable is a table of random names, numbers and sentences.
 type madeTable struct {
 	table *textTable

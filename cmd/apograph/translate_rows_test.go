@@ -20,7 +20,7 @@ func oddTexts() []string {
 	return []string{
 		"", "orders", "a.b-c_D9", " leading", "trailing ", "com,ma", `quo"te`, `""`, `back\slash`, `\.`, `\.,`, "new\nline", "car\rriage", "tab\t",
 		"\x1b[31mred", "\x00", "\x7f", "ördrar", "日本語", "e\u0301", "\u202ereversed", "\u2028", "\u00a0space", "\u3000wide", "<b>&amp;</b>",
-		"bad\xffutf8", "\U0001f600", "\U000e0001", "-", strings.Repeat("long ", 30),
+		"bad\xffutf8", "\U0001f600", "\U000e0001", "-", strings.Repeat("long ", 30), strings.Repeat("x", maxGroup), strings.Repeat("日", maxGroup),
 	}
 }
 

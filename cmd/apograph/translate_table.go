@@ -65,17 +65,20 @@ type shownRow struct {
 func (r *shownRow) clear() { r.text, r.ends, r.widths = r.text[:0], r.ends[:0], r.widths[:0] }
 
 // add adds a cell as a table shows it.
-func (r *shownRow) add(c *rowCell) {
+func (r *shownRow) add(c *rowCell, isGroup bool) {
 	before := len(r.text)
 	switch {
 	case c.kind == cellNumber:
 		r.text = strconv.AppendInt(r.text, c.number, 10)
 	case c.kind == cellUnknown:
 		r.text = append(r.text, '-')
-	case isPlain(c.text):
+	case isPlain(c.text) && (!isGroup || len(c.text) <= maxGroup):
 		r.text = append(r.text, c.text...)
 	default:
 		shown := printable(c.text)
+		if isGroup {
+			shown = shortened(shown)
+		}
 		r.text = append(r.text, shown...)
 		r.end(displayWidth(shown))
 		return
@@ -109,7 +112,7 @@ func (t *translation) table() *bigTable {
 			cells := maker.row(from)
 			for i := range cells {
 				if columns[i].shown {
-					row.add(&cells[i])
+					row.add(&cells[i], i == columnGroup)
 				}
 			}
 			if !yield(&row) {
