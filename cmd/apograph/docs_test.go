@@ -88,6 +88,12 @@ func migrateActs() []act {
 		{heading: "8. Start the producers on the new cluster", do: func(s *docStage) {
 			s.must(s.target.Append(s.t.Context(), kafkatest.None, docRecords("orders", 6)...))
 		}},
+		{heading: "After step 8", do: func(s *docStage) { // the consumers have read, one of them not all
+			at := func(topic string, partition int32, offset int64) kadm.Offset {
+				return kadm.Offset{Topic: topic, Partition: partition, At: offset, LeaderEpoch: -1}
+			}
+			s.commit(s.target, "billing", at("orders", 0, 23), at("orders", 1, 22), at("payments", 0, 21))
+		}},
 	}
 }
 
