@@ -29,6 +29,8 @@ type books struct {
 
 	overwritten bool // cut, and on the source there is something else below the cut by now
 
+	stands string // why a copier at work does not go on with it, for details; else ""
+
 	replaced bool // an entry has TimestampsReplaced
 }
 
@@ -184,7 +186,7 @@ func notCopiedYet(f *findings, c *Counts, b *books, e sourceEnd) {
 	}
 	open := max(e.stable, position.Source)
 	if open > position.Source {
-		f.note(NotCopiedYet, Behind, &Range{position.Source, open}, target, "the books end before the source does")
+		f.note(NotCopiedYet, Behind, &Range{position.Source, open}, target, "the books end before the source does%s", b.stands)
 	}
 	if open < e.end {
 		f.note(NotCopiedYet, OpenTransaction, &Range{open, e.end}, target,

@@ -55,6 +55,14 @@ type Config struct {
 	// copied, which is not possible while a copier holds it.
 	Books func(ctx context.Context) (Copy, error)
 
+	// Standing returns what the copier that holds the ledger has stopped, or what is
+	// paused. It is asked before each call of Books, and again when the target's end
+	// is known. What stands is not waited for, unless the copier tries it again in
+	// time; and what the target holds behind the books of a partition that did not
+	// move in between is judged as if no copier was at work. Default: nothing is
+	// known to stand.
+	Standing func(ctx context.Context) []Standing
+
 	// Wait is how long to wait for a copier that holds the ledger: for a copy of
 	// the ledger, and until its books reach the end that the source has when
 	// verification begins. Default [DefaultWait]; negative: not at all.

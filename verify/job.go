@@ -15,13 +15,13 @@ import (
 // A job is one row of the report in the making.
 type job struct {
 	books    *books // nil: the source partition has none
-	stop     string // why it has none, as the ledger says; "" if it does not
+	stop     string // why it has none, as the copier or the ledger says; "" if they do not
 	findings findings
 	row      Partition
 
 	source, target side
 	live           bool  // a copier is at work, and verification ends at the source's end
-	asked          int64 // then: the end that the source had at the beginning; negative if unknown
+	asked          int64 // the end that the source had at the beginning, while a copier is at work; negative if unknown
 
 	plan   plan
 	parts  []part         // still to be compared
@@ -162,7 +162,7 @@ func (j *job) open(c *Config) {
 	if beyond := j.beyond(); j.live && beyond > 0 {
 		end := j.books.limit()
 		j.findings.aside(Finding{Kind: NotVerified, Reason: Moving, Source: at(end.source), Target: &Range{end.target, end.target + beyond},
-			Detail: "written since the books were asked for, by a copier that is at work"})
+			Detail: "behind the books of a copier that is at work: not judged until it has booked what it writes"})
 	}
 }
 
@@ -226,7 +226,7 @@ func (j *job) sourceEnd(until Until) sourceEnd {
 		e = sourceEnd{stable: s.stable, end: max(s.end, b.end.Source), known: true}
 		j.row.Source.Start = min(max(s.start, j.row.Source.Start), e.end)
 	}
-	if j.live && j.asked >= 0 { // what came later was not asked for
+	if j.asked >= 0 { // what came later was not asked for
 		e.end = max(min(e.end, j.asked), b.end.Source)
 		e.stable = min(e.stable, e.end)
 	}
@@ -261,7 +261,7 @@ func (j *job) withoutBook() {
 	} else {
 		j.row.Source = Range{s.bounds.start, s.bounds.end}
 		j.row.SourceOffsets, j.row.NotCopiedYet = s.bounds.end, s.bounds.end
-		f.note(NotCopiedYet, NoBook, &Range{0, s.bounds.end}, nil, "the source has this partition and the ledger has no open book of it")
+		f.note(NotCopiedYet, NoBook, &Range{0, s.bounds.end}, nil, "the source has this partition and the ledger has no open book of it%s", j.stop)
 	}
 	j.row.Verdict = f.verdict()
 }

@@ -41,10 +41,12 @@ func (r *run) copyFile(context.Context) (Copy, error) {
 // openBooks gets a copy of the ledger, and waits for it while it is in use.
 func (r *run) openBooks(ctx context.Context, deadline time.Time) error {
 	var locked error
+	wait := waiting{run: r, deadline: deadline}
 	err := await(ctx, time.Until(deadline), func() (bool, error) {
 		locked = r.ask(ctx)
 		var held *ledger.LockedError
 		if errors.As(locked, &held) {
+			wait.tell("the ledger", held.Error())
 			return false, nil
 		}
 		return true, locked
@@ -54,12 +56,13 @@ func (r *run) openBooks(ctx context.Context, deadline time.Time) error {
 
 // ask replaces the copy of the ledger by a fresh one.
 func (r *run) ask(ctx context.Context) error {
+	standing := r.whatStands(ctx)
 	fresh, err := r.config.Books(ctx)
 	if err != nil {
 		return err
 	}
 	old := r.ledger
-	r.ledger, r.live = fresh.Ledger, fresh.Live
+	r.ledger, r.live, r.standing = fresh.Ledger, fresh.Live, standing
 	if old != nil {
 		return old.Close()
 	}
@@ -67,21 +70,25 @@ func (r *run) ask(ctx context.Context) error {
 }
 
 // follow waits until the books of a copier that is at work reach the ends that
-// the source has now, or time is over.
+// the source has now, or time is over. What has stopped, and is not tried again by
+// then, is not waited for.
 func (r *run) follow(ctx context.Context, deadline time.Time) (err error) {
 	if r.asked, err = r.askedEnds(ctx); err != nil {
 		return err
 	}
+	wait := waiting{run: r, deadline: deadline}
 	err = await(ctx, time.Until(deadline), func() (bool, error) {
-		if r.reached() {
+		behind := r.awaited(deadline)
+		if len(behind) == 0 {
 			return true, nil
 		}
+		wait.tell("the copier to reach the source's end of now", r.awaitedText(behind))
 		err := r.ask(ctx)
 		var held *ledger.LockedError
 		if errors.As(err, &held) {
 			return false, nil // the copy that is at hand will do, if nothing better comes
 		}
-		return err == nil && (!r.live || r.reached()), err
+		return err == nil && (!r.live || len(r.awaited(deadline)) == 0), err
 	})
 	if !r.live { // it has ended: what it has left can be judged to the end
 		r.asked, r.seenAt = nil, time.Time{}
@@ -135,20 +142,4 @@ func (r *run) oldestSight(topics map[string]bool) (oldest time.Time) {
 		}
 	}
 	return oldest
-}
-
-// reached reports whether the books go as far as was asked.
-func (r *run) reached() bool {
-	position := map[topicPartition]int64{}
-	for _, pair := range r.ledger.Pairs() {
-		if pair.Closed == nil {
-			position[topicPartition{pair.SourceTopic, pair.Partition}] = r.ledger.Committed(pair.ID).Source
-		}
-	}
-	for tp, end := range r.asked {
-		if position[tp] < end {
-			return false
-		}
-	}
-	return true
 }

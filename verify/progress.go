@@ -9,6 +9,8 @@ import (
 
 // A Progress says how far a run has come.
 type Progress struct {
+	Waiting string // what is waited for, before anything is read; else ""
+
 	Partitions int   // to be read
 	Finished   int   // of them
 	Records    int64 // read so far, on both sides

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,10 @@ type topicPartition struct {
 }
 
 func (tp topicPartition) String() string { return fmt.Sprintf("%s-%d", tp.topic, tp.partition) }
+
+func (tp topicPartition) compare(other topicPartition) int {
+	return cmp.Or(cmp.Compare(tp.topic, other.topic), cmp.Compare(tp.partition, other.partition))
+}
 
 // A site is one of the two clusters, through a client that only asks what there
 // is. Safe for concurrent use.

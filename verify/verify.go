@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +28,9 @@ type run struct {
 	buffers buffers
 	proven  *proven // nil: nothing is kept
 
-	live  bool                     // a copier is at work
-	asked map[topicPartition]int64 // then: the ends that the source had at the beginning
+	live     bool                        // a copier is at work
+	standing map[topicPartition]Standing // then: what it had stopped before the books were copied
+	asked    map[topicPartition]int64    // then: the ends that the source had at the beginning
 
 	jobs       []*job
 	outOfScope []OutOfScope
@@ -160,6 +160,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		if err := r.lookAtTarget(ctx); err != nil {
 			return err
 		}
+		r.judgeStanding(ctx)
 	}
 	if r.source != nil {
 		if err := r.lookAtSource(ctx); err != nil {
@@ -230,12 +231,12 @@ func (r *run) choosePairs() error {
 			continue
 		}
 		asked, ok := r.asked[topicPartition{pair.SourceTopic, pair.Partition}]
-		if !ok {
-			asked = -1
-		}
 		books, err := openBooks(r.ledger, pair, generationsOf(&pair, pairs[i+1:]))
 		if err != nil {
 			return err
+		}
+		if !ok || books.cut != nil {
+			asked = -1
 		}
 		r.jobs = append(r.jobs, &job{
 			books: books,
@@ -370,7 +371,7 @@ func (r *run) findMissingBooks(topics map[string]topicState) {
 		}
 		for p := range t.partitions {
 			if !open[topicPartition{name, p}] {
-				r.jobs = append(r.jobs, &job{findings: findings{topic: name, partition: p, limit: r.config.MaxFindings}})
+				r.jobs = append(r.jobs, &job{findings: findings{topic: name, partition: p, limit: r.config.MaxFindings}, stop: r.stands(topicPartition{name, p})})
 			}
 		}
 	}
@@ -432,9 +433,7 @@ func (r *run) askUnmatched() {
 // each returns each partition once: a broker refuses to be asked for one twice
 // (INVALID_REQUEST of ListOffsets), and generations share theirs.
 func each(tps []topicPartition) []topicPartition {
-	slices.SortFunc(tps, func(a, b topicPartition) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
-	})
+	slices.SortFunc(tps, topicPartition.compare)
 	return slices.Compact(tps)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"apograph/ledger"
+	"apograph/replicate"
 	"apograph/translate"
+	"apograph/verify"
 )
 
 // A query is a question about a ledger in both of its forms: to the process
@@ -176,6 +179,38 @@ func freshLedger(ctx context.Context, path string) (l *ledger.Ledger, live bool,
 		},
 	})
 	return l, live, err
+}
+
+// standing returns what the process that holds the ledger at path has stopped, or
+// what is paused; nothing where none answers.
+func standing(ctx context.Context, path string) (all []verify.Standing) {
+	h, err := findHolder(ctx, path)
+	if h == nil || err != nil {
+		return nil
+	}
+	defer h.close()
+	var status flowStatus
+	if h.get(ctx, pathStatus, &status) != nil {
+		return nil
+	}
+	for i, p := range status.Report.Partitions {
+		if p.State != replicate.StateStopped && p.State != replicate.StatePaused {
+			continue
+		}
+		mark, err := json.Marshal([]any{p.State, p.Reason, p.Since, p.NextRetry, p.Position, p.TargetEnd})
+		if err != nil {
+			return nil
+		}
+		why := p.State + ", " + inWords(p.Reason)
+		if p.State == replicate.StatePaused {
+			why = p.State
+		}
+		if i < len(status.Details) && status.Details[i] != "" {
+			why += ": " + status.Details[i]
+		}
+		all = append(all, verify.Standing{Topic: p.Topic, Partition: p.Partition, Why: why, Retry: p.NextRetry.Time, Mark: string(mark)})
+	}
+	return all
 }
 
 // copyFromHolder opens a snapshot that the holder of a ledger makes. Its file

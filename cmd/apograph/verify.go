@@ -195,6 +195,7 @@ func verifyConfig(inv *invocation, path string) (verify.Config, error) {
 			l, live, err := freshLedger(ctx, path)
 			return verify.Copy{Ledger: l, Live: live}, err
 		},
+		Standing:       func(ctx context.Context) []verify.Standing { return standing(ctx, path) },
 		Wait:           max(inv.Duration("wait"), time.Nanosecond), // 0 is the default of the package
 		Mode:           verify.Mode(inv.String("mode")),
 		Topics:         inv.StringSlice("topics"),
@@ -246,6 +247,9 @@ func verifyVerdict(r *verify.Report, tolerant bool) error {
 func verifyProgress(p *verify.Progress) string {
 	if p == nil {
 		return "reading the ledger"
+	}
+	if p.Waiting != "" {
+		return p.Waiting
 	}
 	line := fmt.Sprintf("%d of %s, %s read, %s/s", p.Finished, counted(int64(p.Partitions), "partition"), counted(p.Records, "record"), byteSize(int64(p.Rate())))
 	if p.Total > 0 {
