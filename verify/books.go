@@ -29,6 +29,8 @@ type books struct {
 
 	overwritten bool // cut, and on the source there is something else below the cut by now
 
+	beside Beside // what others wrote to the target
+
 	stands string // why a copier at work does not go on with it, for details; else ""
 
 	replaced bool // an entry has TimestampsReplaced
@@ -87,6 +89,7 @@ func (b *books) survey(f *findings, p *planner) error {
 // report reports an entry that is a finding in itself.
 func (b *books) report(f *findings, e *ledger.Entry) {
 	target := rangeOf(e.Target)
+	b.beside.add(e)
 	switch e.Tile {
 	case ledger.Lost:
 		b.bad(f, e, Finding{Kind: Lost, Target: target, Reason: Reason(e.Cause.String()), Detail: lostDetail(e)})

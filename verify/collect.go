@@ -12,6 +12,7 @@ type collector struct {
 	limit int
 
 	rows           []Partition
+	beside         []Beside
 	faults, others []Finding
 	omitted        int
 }
@@ -19,6 +20,7 @@ type collector struct {
 // take takes over what a job has found.
 func (c *collector) take(j *job) {
 	c.rows = append(c.rows, j.row)
+	c.noteBeside(j)
 	c.omitted += j.findings.omitted
 	c.faults = c.trim(append(c.faults, order(j.findings.faults)...))
 	c.others = c.trim(append(c.others, order(j.findings.others)...))
@@ -56,6 +58,7 @@ func (r *run) report() (*Report, error) {
 			OutOfScope:      append([]OutOfScope{}, sortOutOfScope(r.outOfScope)...),
 		},
 		Partitions: r.result.rows,
+		Beside:     sortBeside(r.result.beside),
 	}
 	if r.config.Sample != (Slice{}) {
 		text := r.config.Sample.String()

@@ -48,6 +48,10 @@ type Report struct {
 	Partitions []Partition `json:"partitions"` // by topic, partition, generation
 	Findings   []Finding   `json:"findings"`   // by topic, partition, offset
 	Omitted    int         `json:"findings_omitted"`
+
+	// Beside says where the foreign records of [Counts] stand, for a person; by
+	// topic, partition, offset.
+	Beside []Beside `json:"-"`
 }
 
 // A Flow names the two clusters of a ledger, as the ledger does.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,34 @@ func TestStanding(t *testing.T) {
 	f.verify(verify.ModeFull, copier.config(time.Hour), standing(soon, never))
 	if copier.asked != 3 {
 		t.Errorf("asked %d times, though it is tried again in time", copier.asked)
+	}
+}
+
+// TestBeside: what others wrote beside the copies is told with its places, and no
+// finding; what an earlier copier brought over of aborted transactions is not told.
+func TestBeside(t *testing.T) {
+	f := newFlow(t, 1)
+	f.created("t", 1, nil)
+	f.plain(f.pair.Source, "t", 0, 10)
+	f.copy(nil, "t")
+	f.plain(f.pair.Target, "t", 500, 10)
+	foreign := func(start, end int64, cause ledger.Cause) ledger.Entry {
+		return ledger.Entry{Tile: ledger.Foreign, Cause: cause, Source: ledger.Range{Start: 10, End: 10}, Target: ledger.Range{Start: start, End: end}}
+	}
+	f.edit(func(l *ledger.Ledger) error {
+		for _, e := range []ledger.Entry{foreign(10, 12, 0), foreign(12, 13, ledger.CauseAborted), foreign(13, 14, 0), foreign(14, 15, 0),
+			foreign(15, 16, ledger.CauseAborted), foreign(16, 17, 0), foreign(17, 18, ledger.CauseAborted), foreign(18, 20, 0)} {
+			f.append(l, pairsOf(l, "t")[0], e)
+		}
+		return nil
+	})
+	want := []verify.Beside{{Topic: "t", Offsets: 7, First: []verify.Range{{Start: 10, End: 12}, {Start: 13, End: 15}, {Start: 16, End: 17}}}}
+	for _, mode := range []verify.Mode{verify.ModeFull, verify.ModeTarget, verify.ModeBooks} {
+		report := f.verify(mode)
+		expect(t, report, verify.Complete, "")
+		if report.Summary.Foreign != 10 || !reflect.DeepEqual(report.Beside, want) {
+			t.Errorf("mode %s: %d foreign, beside the copies %+v", mode, report.Summary.Foreign, report.Beside)
+		}
 	}
 }
 

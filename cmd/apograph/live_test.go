@@ -455,8 +455,27 @@ func TestStatusOfWhatIsWrong(t *testing.T) {
 	if row := c.status()["payments:0"]; row.NextRetry != nil { // a person has to decide
 		t.Errorf("a partition with a foreign writer: %+v", row)
 	}
+	// verify waits for nobody who will not come.
+	c.append(c.pair.Target, "payments", 101, 1)
+	verify := []string{"verify", "--wait", "1h", "--topics", "payments",
+		"--source-bootstrap-server", c.pair.Source.Server(), "--target-bootstrap-server", c.pair.Target.Server()}
+	out := c.must(3, verify...)
+	for _, want := range []string{"extra payments 0 ", "not copied yet: behind", "the copier says: stopped, foreign writer"} {
+		if !strings.Contains(evenBlanks(out), want) {
+			t.Errorf("verify does not say %q:\n%s", want, out)
+		}
+	}
 	c.stop(syscall.SIGTERM)
 	check()
+	// What others wrote is told once it is booked.
+	c.start()
+	c.must(0, "resume", "payments")
+	c.caughtUp("payments:0", 6)
+	out = c.must(0, verify...)
+	if want := "\nverdict complete\nBeside the copies the target holds 1 record or transaction marker that others wrote, at payments-0 5. "; !strings.Contains(evenBlanks(out), want) {
+		t.Errorf("verify does not say %q:\n%s", want, out)
+	}
+	c.stop(syscall.SIGTERM)
 }
 
 // TestWatch: an answer every two seconds until the command is interrupted.

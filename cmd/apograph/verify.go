@@ -276,6 +276,9 @@ func writeVerifyReport(inv *invocation, r *verify.Report) error {
 			fmt.Fprintln(inv.stdout)
 		}
 	}
+	if text := besideText(r); text != "" {
+		return inv.writeText(text)
+	}
 	return nil
 }
 

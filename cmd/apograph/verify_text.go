@@ -8,25 +8,50 @@ import (
 	"apograph/verify"
 )
 
-// verifyFindings returns one row for each finding.
+// maxAsides is how many findings of one kind a person is shown that are no faults.
+const maxAsides = 10
+
+// verifyFindings returns one row for each finding; of those that are no faults the
+// first of each kind, and how many more there are.
 func verifyFindings(r *verify.Report) *textTable {
 	table := &textTable{header: []string{"FINDING", "TOPIC", "PARTITION", "SOURCE OFFSETS", "TARGET OFFSETS", "DETAIL"}}
-	for _, f := range r.Findings {
-		what := inWords(f.Kind)
-		if f.Kind == verify.Duplicate && !f.Fault {
-			what = "named duplicate"
-		}
-		if f.Reason != "" {
-			what += ": " + inWords(f.Reason)
+	asides, shortened := map[string]int{}, []string{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		what := findingText(f)
+		if !f.Fault && f.Accepted == nil {
+			if asides[what]++; asides[what] == maxAsides+1 {
+				shortened = append(shortened, what)
+			}
+			if asides[what] > maxAsides {
+				continue
+			}
 		}
 		detail := f.Detail
 		if a := f.Accepted; a != nil {
-			what = "accepted: " + what
 			detail += fmt.Sprintf("; accepted by %s at %s: %s", a.By, instant{a.At.Time}, a.Reason)
 		}
 		table.add(what, f.Topic, strconv.Itoa(int(f.Partition)), offsetsText(f.Source), offsetsText(f.Target), detail)
 	}
+	for _, what := range shortened {
+		table.add(what, "-", "-", "-", "-", fmt.Sprintf("and %d more of these, which are no faults: -o json lists them", asides[what]-maxAsides))
+	}
 	return table
+}
+
+// findingText returns in a few words what a finding is.
+func findingText(f *verify.Finding) string {
+	what := inWords(f.Kind)
+	if f.Kind == verify.Duplicate && !f.Fault {
+		what = "named duplicate"
+	}
+	if f.Reason != "" {
+		what += ": " + inWords(f.Reason)
+	}
+	if f.Accepted != nil {
+		what = "accepted: " + what
+	}
+	return what
 }
 
 // offsetsText returns a range of a report; a place between two offsets as the
@@ -147,6 +172,9 @@ func untilText(r *verify.Report) string {
 	}
 }
 
+// maxBeside is of how many partitions it is said where others wrote.
+const maxBeside = 3
+
 // maxNames is how many topics a line of text names.
 const maxNames = 10
 
@@ -182,4 +210,35 @@ func notProven(r *verify.Report) []string {
 		lines = append(lines, plural(s.NotCopiedYet, "source offset is", "source offsets are")+" not copied yet")
 	}
 	return lines
+}
+
+// besideText says what others wrote to the target beside the copies; nothing if
+// they wrote nothing.
+func besideText(r *verify.Report) string {
+	total, places, more := int64(0), []string{}, 0
+	for _, b := range r.Beside {
+		total += b.Offsets
+		if len(places) == maxBeside {
+			more++
+			continue
+		}
+		var ranges []string
+		named := int64(0)
+		for _, first := range b.First {
+			ranges, named = append(ranges, first.String()), named+first.End-first.Start
+		}
+		place := fmt.Sprintf("%s-%d %s", b.Topic, b.Partition, strings.Join(ranges, " "))
+		if named < b.Offsets {
+			place += fmt.Sprintf(" and %d more", b.Offsets-named)
+		}
+		places = append(places, place)
+	}
+	if total == 0 {
+		return ""
+	}
+	if more > 0 {
+		places = append(places, fmt.Sprintf("and in %s more", counted(int64(more), "partition")))
+	}
+	return fmt.Sprintf("Beside the copies the target holds %s that others wrote, at %s. No fault of the copy, but consumers of the target read such records as well: "+
+		"see foreign_writer in README.", plural(total, "record or transaction marker", "records or transaction markers"), strings.Join(places, ", "))
 }
