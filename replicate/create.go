@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -105,9 +106,18 @@ func pointers(settings map[string]string) map[string]*string {
 	return out
 }
 
+// usualAfter is message.timestamp.after.max.ms of brokers that nobody told otherwise:
+// an hour, since Kafka 4.0.
+const usualAfter = "3600000"
+
 // warnSettings says what in an existing topic's settings can keep records out
-// or change them.
+// or change them. What is as brokers have it by themselves is no warning: it keeps
+// out only records from the future, which the source, of such brokers, has none of.
 func (f *Flow) warnSettings(t *topic) {
+	if t.facts.Load().target.get(timestampAfter, unlimited) == usualAfter {
+		f.sayOnce(slog.LevelInfo, "usual limit of times", "target topics refuse records that are dated more than an hour ahead, as Kafka does by default; a partition that has one stops (record_refused) until it is raised",
+			"cluster", f.target.alias, timestampAfter, usualAfter)
+	}
 	for _, w := range t.facts.Load().warnings(t) {
 		f.warnOnce("target topic "+t.target+w, w, "cluster", f.target.alias, "topic", t.target)
 	}
@@ -117,9 +127,9 @@ func (f *Flow) warnSettings(t *topic) {
 func (x *topicFacts) warnings(t *topic) []string {
 	var found []string
 	warn := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	for _, key := range []string{"message.timestamp.before.max.ms", "message.timestamp.after.max.ms"} {
-		if v := x.target.get(key, unlimited); v != unlimited {
-			warn("the target topic refuses some record times: %s=%s", key, v)
+	for _, key := range []string{timestampBefore, timestampAfter} {
+		if v := x.target.get(key, unlimited); v != unlimited && !(key == timestampAfter && v == usualAfter) {
+			warn("the target topic refuses some record times: %s=%s; a record beyond it stops its partition (record_refused): to take all, set it to %s for the time of the copy", key, v, unlimited)
 		}
 	}
 	if v := x.target.get("compression.type", "producer"); v != "producer" {

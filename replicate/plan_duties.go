@@ -30,6 +30,7 @@ type DutyPlan struct {
 	Topic             string // there; "": it has none of its own
 	Create            bool   // the cluster lacks the topic
 	ReplicationFactor int    // of the topic; 0 unknown, -1 the cluster's default
+	TopicOnly         bool   // the topic is made, as MirrorMaker 2 does, and nothing is written to it
 
 	// Groups is how many groups of the source it is about, of those that this client
 	// is told of; -1: it is about none, or they could not be listed.
@@ -64,9 +65,12 @@ func (f *Flow) placeDuty(d *DutyPlan, p mirror.Placement) {
 	if d.Cluster = c.alias; p.Topic == "" {
 		return
 	}
-	d.Topic = p.Topic
+	d.Topic, d.TopicOnly = p.Topic, p.TopicOnly
 	need := []kmsg.ACLOperation{kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe}
-	if d.Duty != mirror.HeartbeatsDuty {
+	switch {
+	case d.TopicOnly:
+		need = need[1:]
+	case d.Duty != mirror.HeartbeatsDuty:
 		need = append(need, kmsg.ACLOperationRead) // what is there is gone on from
 	}
 	looked := c.lookAtTopics(f.ctx, []string{p.Topic})

@@ -96,7 +96,7 @@ func TestPlanOfDuties(t *testing.T) {
 			Duty: "group_sync", On: true, Cluster: "target", Groups: 3,
 			MissingPermissions: []string{"target group half: READ, and 1 more"},
 		},
-		{Duty: "heartbeats", Pair: "source->target", On: true, Cluster: "target", Topic: "heartbeats", Create: true, ReplicationFactor: 2, Groups: -1},
+		{Duty: "heartbeats", Pair: "source->target", On: true, Cluster: "target", Topic: "heartbeats", Create: true, ReplicationFactor: 2, TopicOnly: true, Groups: -1},
 	}
 	if !reflect.DeepEqual(plan.Duties, want) {
 		t.Errorf("%+v\nwant\n%+v", plan.Duties, want)

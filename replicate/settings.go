@@ -21,8 +21,13 @@ import (
 // max.message.bytes, which is raised where it is too small.
 var protective = []string{
 	"compression.type", "message.timestamp.type", "max.message.bytes",
-	"message.timestamp.before.max.ms", "message.timestamp.after.max.ms",
+	timestampBefore, timestampAfter,
 }
+
+const (
+	timestampBefore = "message.timestamp.before.max.ms"
+	timestampAfter  = "message.timestamp.after.max.ms"
+)
 
 const unlimited = "9223372036854775807"
 

@@ -55,8 +55,8 @@ func (r settingRules) forTarget(source settings) map[string]string {
 	out := r.wanted(source)
 	out["compression.type"] = "producer"
 	out["message.timestamp.type"] = "CreateTime"
-	out["message.timestamp.before.max.ms"] = unlimited
-	out["message.timestamp.after.max.ms"] = unlimited
+	out[timestampBefore] = unlimited
+	out[timestampAfter] = unlimited
 	out["max.message.bytes"] = strconv.FormatInt(source.wantBatchBytes(), 10)
 	return out
 }

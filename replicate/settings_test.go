@@ -142,3 +142,28 @@ func TestSettingsByDefaultAndByPattern(t *testing.T) {
 		t.Errorf("the topic was made with %v", made)
 	}
 }
+
+// TestLimitsOfTimes: what brokers have by themselves is told once, and is no
+// warning; of another limit it is said what to do.
+func TestLimitsOfTimes(t *testing.T) {
+	t.Parallel()
+	pair := stored(t)
+	for topic, settings := range map[string]map[string]string{
+		"t": {"message.timestamp.after.max.ms": "3600000"}, "u": {"message.timestamp.after.max.ms": "3600000"}, "v": {"message.timestamp.after.max.ms": "60000"},
+	} {
+		mustTopic(t, pair.Source, topic, nil)
+		mustTopic(t, pair.Target, topic, settings)
+	}
+	var log bytes.Buffer
+	config := configFor(t, pair, ".*")
+	config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	mustComplete(t, pair, config)
+	for _, want := range []string{"level=INFO msg=\"target topics refuse records that are dated more than an hour ahead", "level=WARN msg=\"the target topic refuses some record times: message.timestamp.after.max.ms=60000; "} {
+		if n := strings.Count(log.String(), want); n != 1 {
+			t.Errorf("%q is logged %d times:\n%s", want, n, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "(record_refused)"); n != 2 {
+		t.Errorf("of limits it says\n%s", log.String())
+	}
+}

@@ -146,6 +146,7 @@ type dutyPlan struct {
 	Cluster            string   `json:"cluster"`            // alias of the one it writes to
 	Topic              string   `json:"topic"`              // "": it has none of its own
 	Create             bool     `json:"create"`             // the cluster lacks the topic
+	TopicOnly          bool     `json:"topic_only"`         // the topic is made, and nothing is written to it
 	ReplicationFactor  *int     `json:"replication_factor"` // of the topic; nil: not known, or the cluster's default
 	Groups             *int     `json:"groups"`             // of the source, that this client is told of; nil: it is about none, or not known
 	MissingPermissions []string `json:"missing_permissions"`
@@ -155,7 +156,7 @@ func dutyPlans(all []replicate.DutyPlan) []dutyPlan {
 	rows := []dutyPlan{}
 	for _, d := range all {
 		row := dutyPlan{
-			Duty: d.Duty, Pair: d.Pair, On: d.On, Cluster: d.Cluster, Topic: d.Topic, Create: d.Create,
+			Duty: d.Duty, Pair: d.Pair, On: d.On, Cluster: d.Cluster, Topic: d.Topic, Create: d.Create, TopicOnly: d.TopicOnly,
 			MissingPermissions: append([]string{}, d.MissingPermissions...),
 		}
 		if d.ReplicationFactor > 0 {
@@ -248,6 +249,10 @@ func dutyPlanTable(rows []dutyPlan) *textTable {
 	for _, d := range rows {
 		done, replicas := "no", ""
 		switch {
+		case d.TopicOnly && d.Create:
+			done = "new topic only"
+		case d.TopicOnly:
+			done = "topic only"
 		case d.Create:
 			done = "yes, new topic"
 		case d.On:
@@ -264,6 +269,9 @@ func dutyPlanTable(rows []dutyPlan) *textTable {
 // notes says how many groups a duty is about, and what is missing.
 func (d dutyPlan) notes() string {
 	var notes []string
+	if d.TopicOnly {
+		notes = append(notes, "nothing is written to it; MirrorMaker 2 makes it as well")
+	}
 	if d.Groups != nil {
 		notes = append(notes, counted(int64(*d.Groups), "group"))
 	}

@@ -24,7 +24,7 @@ func TestDryRunOfDuties(t *testing.T) {
 	row := func(duty, pair string, on bool, cluster, topic string, create bool, replication, groups any) map[string]any {
 		return map[string]any{
 			"duty": duty, "pair": pair, "on": on, "cluster": cluster, "topic": topic, "create": create,
-			"replication_factor": replication, "groups": groups, "missing_permissions": []any{},
+			"topic_only": false, "replication_factor": replication, "groups": groups, "missing_permissions": []any{},
 		}
 	}
 	if diff := cmp.Diff([]map[string]any{
@@ -62,5 +62,22 @@ func TestDryRunOfDuties(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "duty offset_syncs: missing permission: "+lacking+"WRITE") {
 		t.Error(stderr)
+	}
+}
+
+// TestDryRunOfSilentHeart: where heartbeats are off their topic is made all the
+// same, as MirrorMaker 2 does, and the dry run says that it is no more than that.
+func TestDryRunOfSilentHeart(t *testing.T) {
+	c := newConfigCase(t, "a->b.enabled = true", "topics = orders", "emit.heartbeats.enabled = false", "emit.checkpoints.enabled = false", "emit.offset-syncs.enabled = false")
+	c.topic(c.a, "orders", 3)
+	var plan struct{ Duties []map[string]any }
+	c.answer(&plan, 0, "replicate", "--dry-run")
+	beats := plan.Duties[len(plan.Duties)-1]
+	if beats["pair"] != "a->b" || beats["topic"] != "heartbeats" || beats["create"] != true || beats["topic_only"] != true {
+		t.Errorf("%v", beats)
+	}
+	table, _ := c.run(0, "replicate", "--dry-run", "-o", "wide")
+	if want := "heartbeats a->b new topic only b heartbeats 3 nothing is written to it; MirrorMaker 2 makes it as well\n"; !strings.HasSuffix(evenBlanks(table), want) {
+		t.Errorf("%s\nwant at its end %s", table, want)
 	}
 }

@@ -152,3 +152,24 @@ func TestNothingToDo(t *testing.T) {
 		t.Errorf("%d duties", len(m.duties))
 	}
 }
+
+// TestLackingRights: a duty that may not write says which right it takes, also where
+// the cluster only says that the producer is given no id.
+func TestLackingRights(t *testing.T) {
+	for _, fault := range []kafkatest.Fault{
+		{Kind: kafkatest.ErrorBefore, Key: kmsg.InitProducerID, Err: kerr.ClusterAuthorizationFailed, Count: -1},
+		{Kind: kafkatest.ErrorBefore, Key: kmsg.Produce, Topic: "heartbeats", Err: kerr.TopicAuthorizationFailed, Count: -1},
+	} {
+		w := worldOn(t, kafkatest.Options{}, Settings{Heartbeats: []Heartbeats{{Source: "A", Target: "B", Interval: time.Second}}})
+		m := w.start()
+		if err := w.Target.CreateTopic(t.Context(), "heartbeats", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Target.MustFault(t, fault)
+		failed := m.Once(t.Context())
+		m.Close()
+		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "(missing permission: WRITE ") || !strings.Contains(failed[0].Error(), "on topic heartbeats of B") {
+			t.Errorf("%v: the duty says %v", fault.Err, failed)
+		}
+	}
+}

@@ -11,6 +11,7 @@ type Placement struct {
 	OnSource    bool   // it writes to the flow's source
 	Topic       string // "": it has none of its own
 	Replication int    // of the topic; see [Checkpoints.TopicReplication]
+	TopicOnly   bool   // the topic is made, and nothing is written to it
 }
 
 // Placements returns where each duty of a flow writes, also of those that are off.
@@ -27,6 +28,7 @@ func (s Settings) Placements(source, target string, policy mm2.Policy) []Placeme
 	for _, h := range s.Heartbeats {
 		all = append(all, Placement{
 			Duty: HeartbeatsDuty, Pair: h.pair(), On: true, OnSource: h.OnSource, Topic: policy.HeartbeatsTopic(), Replication: h.TopicReplication,
+			TopicOnly: h.Interval == 0,
 		})
 	}
 	if len(s.Heartbeats) == 0 {

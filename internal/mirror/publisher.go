@@ -62,7 +62,7 @@ func (p *publisher) publish(ctx context.Context, records []*kgo.Record) error {
 		n := min(len(records), publishChunk)
 		if err := p.chunk(ctx, records[:n]); err != nil {
 			p.reset()
-			return fmt.Errorf("write to %s on %s: %w", p.topic.name, p.topic.cluster.Alias, err)
+			return fmt.Errorf("write to %s on %s: %w%s", p.topic.name, p.topic.cluster.Alias, err, p.topic.lacking(err))
 		}
 		records = records[n:]
 	}

@@ -50,7 +50,7 @@ func (t *internalTopic) ensure(ctx context.Context, client *kgo.Client) error {
 	case errors.Is(err, kerr.TopicAlreadyExists):
 		t.lookAt(ctx, admin)
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.UnsupportedVersion):
-		t.tell("the topic cannot be made here, and is taken to be there", "error", err)
+		t.tell("the topic cannot be made here, and is taken to be there; to make it takes CREATE on it or on the cluster", "error", err)
 	case response.ErrMessage != "":
 		return fmt.Errorf("create topic %s on %s: %w: %s", t.name, t.cluster.Alias, err, response.ErrMessage)
 	default:
@@ -58,6 +58,20 @@ func (t *internalTopic) ensure(ctx context.Context, client *kgo.Client) error {
 	}
 	t.made = true
 	return nil
+}
+
+// lacking says which right it takes that was refused in writing to the topic. A
+// producer is given an id that may write to any topic, and else is refused on behalf
+// of the cluster.
+func (t *internalTopic) lacking(err error) string {
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Sprintf(" (missing permission: WRITE and DESCRIBE on topic %s of %s)", t.name, t.cluster.Alias)
+	case errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return fmt.Sprintf(" (missing permission: WRITE on topic %s of %s, and IDEMPOTENT_WRITE on the cluster where brokers are older than 2.8; a DENY of WRITE wins over what allows it)",
+			t.name, t.cluster.Alias)
+	}
+	return ""
 }
 
 // factor returns the replication factor to ask for.
