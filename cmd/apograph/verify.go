@@ -100,7 +100,7 @@ func verifyFlow(ctx context.Context, inv *invocation, config verify.Config, name
 		report, err = verify.Run(ctx, config)
 		return err
 	})
-	return report, verifyError(config.LedgerPath, err)
+	return report, verifyError(&config, err)
 }
 
 // verifyConfigs returns what to verify: the flow of the flags, or those of the
@@ -223,12 +223,28 @@ func givenCluster(inv *invocation, side string) (*connect.Cluster, error) {
 }
 
 // verifyError gives the errors of a verification the types that have exit codes.
-func verifyError(path string, err error) error {
+func verifyError(config *verify.Config, err error) error {
 	var usage *verify.UsageError
-	if errors.As(err, &usage) {
+	var away *connect.UnreachableError
+	switch {
+	case errors.As(err, &usage):
 		return usagef("%v", usage)
+	case errors.As(err, &away) && config.Source != nil && slices.Equal(away.Bootstrap, config.Source.Bootstrap):
+		return &sourceAwayError{err}
 	}
-	return ledgerError(path, err)
+	return ledgerError(config.LedgerPath, err)
+}
+
+// A sourceAwayError says that the source cannot be reached, without which a copy can
+// be verified as well.
+type sourceAwayError struct{ err error }
+
+func (e *sourceAwayError) Error() string { return e.err.Error() }
+func (e *sourceAwayError) Unwrap() error { return e.err }
+
+// Hint returns the advice that goes with the error.
+func (e *sourceAwayError) Hint() string {
+	return "where the source is gone for good, --mode target proves the copy by the target and the ledger alone"
 }
 
 // verifyVerdict returns what the exit code has to say about a report. Tolerant is
