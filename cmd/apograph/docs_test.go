@@ -173,6 +173,41 @@ func (p *docPage) play(s *docStage, alternative func() *docStage, acts []act) {
 	}
 }
 
+// TestDocsMirrorMakerBack: what the page says of a MirrorMaker 2 that came back and
+// copied again what the copier had copied: verify tells where, resume goes on, and a
+// ledger that is made anew names each double.
+func TestDocsMirrorMakerBack(t *testing.T) {
+	page := mustReadPage(t, "../../docs/runbooks/migrate.md", false)
+	pair := kafkatest.NewPair(t, kafkatest.Options{})
+	s := newDocStage(t, pair.Source.Bootstrap, pair.Target.Bootstrap, page.unit, map[string]bool{})
+	s.fill()
+	for _, step := range page.steps {
+		if strings.HasPrefix(step.script, "export ") || strings.HasPrefix(step.script, "cat > ") {
+			s.do(step)
+		}
+	}
+	does := func(code int, script, says string) {
+		t.Helper()
+		stdout, stderr, got := s.run(script)
+		if got != code || !strings.Contains(evenBlanks(stdout), says) {
+			t.Errorf("%s: exit code %d, want %d, and %q\n%s%s", script, got, code, says, stdout, stderr)
+		}
+	}
+	s.mirrored()
+	does(0, "apograph attach --config mm2.properties", "")
+	does(0, "apograph replicate --config mm2.properties --once", "")
+	s.must(s.mirror(t.Context(), "orders", 0))
+	s.must(s.source.Append(t.Context(), kafkatest.None, docRecords("orders", 2)...))
+	does(1, "apograph replicate --config mm2.properties --once", "foreign_writer")
+	does(0, "apograph resume orders --config mm2.properties && apograph replicate --config mm2.properties --once", "")
+	does(0, "apograph verify --config mm2.properties", "verdict complete\nBeside the copies the target holds 20 records or transaction markers that others wrote, at orders-0 [20, 40). ")
+	does(0, "mv old-to-new.ledger before.ledger && apograph attach --config mm2.properties", "")
+	does(0, "apograph verify --config mm2.properties", "named duplicate orders 0 ")
+	if stdout, _, _ := s.run("apograph verify --config mm2.properties"); strings.Contains(stdout, "Beside the copies") {
+		t.Errorf("others wrote beside the copies, it says:\n%s", stdout)
+	}
+}
+
 // TestDocsInline: the commands that pages name in their sentences exist, with
 // their flags.
 func TestDocsInline(t *testing.T) {
