@@ -96,7 +96,7 @@ func (a *attachment) copiesOf(alias string) (topic, target string, err error) {
 	if err != nil || len(copied) == 0 {
 		return "", "", err
 	}
-	there, err := f.target.allTopics(f.ctx)
+	there, err := f.target.lookAt(f.ctx, nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -119,7 +119,7 @@ func (a *attachment) targetsThere(topics []*topic) error {
 	if f.ledger != nil || slices.ContainsFunc(topics, func(t *topic) bool { return !t.destination.gone() }) {
 		return nil
 	}
-	there, err := f.target.allTopics(f.ctx)
+	there, err := f.target.lookAt(f.ctx, nil)
 	if err != nil {
 		return err
 	}
