@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -584,18 +583,4 @@ func TestStopAndGoOn(t *testing.T) {
 	if used := producers(t, config); len(used) != 1 {
 		t.Errorf("producers %v: the numbers of the first one did not go on", used)
 	}
-}
-
-// copyFile keeps a ledger as it is now.
-func copyFile(t *testing.T, from string) (to string) {
-	t.Helper()
-	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	to = filepath.Join(t.TempDir(), "older.ledger")
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return to
 }

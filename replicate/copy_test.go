@@ -2,6 +2,7 @@ package replicate_test
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -67,4 +68,18 @@ func TestManyTimesTheQueue(t *testing.T) {
 		t.Fatalf("not complete, or too little: %v %+v", err, summary)
 	}
 	prove(t, pair.Source.Bootstrap, pair.Target.Bootstrap, config.LedgerPath, "t")
+}
+
+// copyFile keeps a ledger as it is now.
+func copyFile(t *testing.T, from string) (to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to = filepath.Join(t.TempDir(), "older.ledger")
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
