@@ -27,7 +27,7 @@ type GroupCommit struct {
 	Partition int32
 	Offset    int64 // that was committed: the next to read. NoOffset in a change: nothing is kept any more
 	Source    int64 // the group's offset on the source, of which it is the translation
-	AtMillis  int64 // Unix time in milliseconds
+	AtMillis  int64 // Unix time in milliseconds; in the ledger, that of the first commit of several in a row for the same Source
 
 	// Undecided says that the commit was about to be made, and that nobody knows
 	// whether it was: the group has Offset, or what it had, which is Before.
@@ -91,6 +91,10 @@ func (g groupsChange) add(l *Ledger, group string, news []GroupCommit) error {
 		}
 		if fault := c.fault(); fault != "" {
 			return lawErrorf(lawGroups, "%s", fault)
+		}
+		// A group is known to have had its offset on the source since then.
+		if before, ok := kept[c.partition()]; ok && before.Source == c.Source {
+			c.AtMillis = min(c.AtMillis, before.AtMillis)
 		}
 		kept[c.partition()] = c
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,19 @@ type Transfer struct {
 	PlanRow         // the offset, and whose it is
 	Metadata string // of the commit
 
+	// Epoch is the leader epoch of the commit, -1 if it has none, by which an offset
+	// is one of the log from before a cut; or NewestEpoch for an offset that is meant of
+	// the log that there is.
+	Epoch int32
+
+	// SeenMillis is when the group is known to have had the offset, in Unix
+	// milliseconds; 0 is not known. What the ledger keeps of the group counts beside it.
+	SeenMillis int64
+
+	// Doubtful says that the answer is Unknown because the log was cut, and nobody can
+	// know whether the offset is one of the log from before.
+	Doubtful bool
+
 	Answer // its translation
 
 	// TargetCommitted is what the group has committed on the target, NoOffset if
@@ -65,18 +79,26 @@ type Transfer struct {
 	gone    bool     // the target's log ends before the answer
 }
 
-// NewTransfer returns the transfer of an offset that is not yet translated.
+// NewestEpoch stands in a [Transfer] for the leader epoch of an offset that is not
+// what a group has committed some time: it is one of the log that there is.
+const NewestEpoch = math.MaxInt32
+
+// NewTransfer returns the transfer of an offset that is not yet translated, of
+// NewestEpoch.
 func NewTransfer(row PlanRow, metadata string) Transfer {
 	return Transfer{
 		PlanRow:         row,
 		Metadata:        metadata,
+		Epoch:           NewestEpoch,
 		TargetCommitted: NoOffset,
 		Decision:        groups.Decision{Action: groups.None},
 	}
 }
 
 // Translate fills in the answers of transfers, in reverse from the target's
-// offsets. Errors are those of [Index.Forward].
+// offsets. Where the log was cut, and a person accepted it, what a group committed
+// before is translated by the books from before; where nobody can know when it was
+// committed, the answer is Unknown. Errors are those of [Index.Forward].
 func (x *Index) Translate(ctx context.Context, transfers []Transfer, reverse bool) error {
 	queries := make([]Query, len(transfers))
 	for i := range transfers {
@@ -90,7 +112,13 @@ func (x *Index) Translate(ctx context.Context, transfers []Transfer, reverse boo
 	for i := range answers {
 		transfers[i].Answer = answers[i]
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if reverse {
+		return x.doubtReverse(transfers)
+	}
+	return x.placeCommits(transfers)
 }
 
 // A Selection is what there is to translate of a group.
@@ -125,7 +153,9 @@ func (x *Index) Select(g GroupOffsets, reverse bool) Selection {
 		case at.At < 0:
 			s.Null = append(s.Null, p)
 		default:
-			s.Transfers = append(s.Transfers, NewTransfer(PlanRow{g.ID, Query{p.Topic, p.Number, at.At}}, at.Metadata))
+			t := NewTransfer(PlanRow{g.ID, Query{p.Topic, p.Number, at.At}}, at.Metadata)
+			t.Epoch = at.Epoch
+			s.Transfers = append(s.Transfers, t)
 		}
 	}
 	return s

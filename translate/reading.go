@@ -14,7 +14,7 @@ type reading struct {
 	pair ledger.Pair
 	line lineage
 	torn bool            // an earlier generation has something of what lies below, and does not join
-	end  ledger.Position // of both books; later commits change nothing before it
+	end  ledger.Position // of both books, as far as they hold; later commits change nothing before it
 
 	source cursor // on the entry of the offset that is asked for
 	ahead  cursor // on the entries behind it
@@ -43,16 +43,21 @@ func (s *reading) open(b Books) (why string, err error) {
 	case pair.Closed != nil:
 		return closedDetail(&pair), nil
 	}
-	line, whole, err := b.Ledger.Lineage(pair)
+	return "", s.start(b.Ledger, pair)
+}
+
+// start begins a reading of the books that end with a pair, open or closed.
+func (s *reading) start(l *ledger.Ledger, pair ledger.Pair) error {
+	line, whole, err := l.Lineage(pair)
 	if err != nil {
-		return "", fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
+		return fmt.Errorf("translate offsets of %s-%d: %w", pair.SourceTopic, pair.Partition, err)
 	}
-	s.pair, s.line, s.torn, s.end = pair, line, !whole, b.Ledger.Committed(b.Pair)
-	s.source.open(b.Ledger, line, sourceBook())
-	s.ahead.open(b.Ledger, line, sourceBook())
-	s.target.open(b.Ledger, line, targetBook())
+	s.pair, s.line, s.torn, s.end = pair, line, !whole, l.Committed(pair.ID)
+	s.source.open(l, line, sourceBook())
+	s.ahead.open(l, line, sourceBook())
+	s.target.open(l, line, targetBook())
 	s.copied, s.bad = copiedSearch{}, ledger.Range{}
-	return "", nil
+	return nil
 }
 
 func closedDetail(pair *ledger.Pair) string {

@@ -162,19 +162,19 @@ func checkKeptHeartbeats(config replicate.Config) error {
 type bookTranslator struct{ ledger *ledger.Ledger }
 
 func (t bookTranslator) Forward(ctx context.Context, positions []mirror.Position) ([]mirror.Translation, error) {
-	queries := make([]translate.Query, len(positions))
+	transfers := make([]translate.Transfer, len(positions))
 	for i, p := range positions {
-		queries[i] = translate.Query(p)
+		transfers[i] = translate.NewTransfer(translate.PlanRow{Group: p.Group, Query: translate.Query{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}}, "")
+		transfers[i].Epoch = p.Epoch
 	}
-	answers, err := translate.NewIndex(t.ledger).Forward(ctx, queries)
-	if err != nil {
+	if err := translate.NewIndex(t.ledger).Translate(ctx, transfers, false); err != nil {
 		return nil, err
 	}
-	translations := make([]mirror.Translation, len(answers))
-	for i := range answers {
-		a := &answers[i]
+	translations := make([]mirror.Translation, len(transfers))
+	for i := range transfers {
+		a := &transfers[i]
 		translations[i] = mirror.Translation{
-			Status: mirror.Status(a.Status.String()), Offset: a.TargetOffset, Pair: a.Pair.ID,
+			Status: mirror.Status(a.Status.String()), Offset: a.TargetOffset, Doubtful: a.Doubtful, Pair: a.Pair.ID,
 			TargetTopic: a.Pair.TargetTopic, SourceTopicID: a.Pair.SourceTopicID, TargetTopicID: a.Pair.TargetTopicID,
 		}
 	}

@@ -99,7 +99,7 @@ func (s *syncTranslations) answers(ctx context.Context, place mm2Place, ref **le
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, books.close()) }()
-	exact, err := books.translate(ctx, s.asked)
+	exact, err := books.translate(ctx, transfersOf(s.asked))
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +122,11 @@ func compareCheckpoints(ctx context.Context, place mm2Place, rows []checkpointRo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, books.close()) }()
-	asked := make([]translate.Query, len(rows))
+	asked := make([]translate.Transfer, len(rows))
 	for i, r := range rows {
-		asked[i] = translate.Query{Topic: books.index.SourceTopic(r.Topic, r.Partition), Partition: r.Partition, Offset: r.Upstream}
+		query := translate.Query{Topic: books.index.SourceTopic(r.Topic, r.Partition), Partition: r.Partition, Offset: r.Upstream}
+		asked[i] = translate.NewTransfer(translate.PlanRow{Group: r.Group, Query: query}, "")
+		asked[i].Epoch, asked[i].SeenMillis = -1, r.Time.UnixMilli() // a checkpoint has no leader epoch
 	}
 	exact, err := books.translate(ctx, asked)
 	if err != nil {
@@ -159,13 +161,21 @@ func (b *exactBooks) close() error { return b.ledger.Close() }
 // exactTransfer is a translation of the ledger's.
 type exactTransfer translate.Transfer
 
-// translate answers each question; one below offset 0, which no group has
-// committed, is unknown.
-func (b *exactBooks) translate(ctx context.Context, asked []translate.Query) ([]exactTransfer, error) {
+// transfersOf returns questions about offsets of the log that there is.
+func transfersOf(asked []translate.Query) []translate.Transfer {
 	transfers := make([]translate.Transfer, len(asked))
 	for i, q := range asked {
-		q.Offset = max(q.Offset, 0)
 		transfers[i] = translate.NewTransfer(translate.PlanRow{Query: q}, "")
+	}
+	return transfers
+}
+
+// translate answers each question; one below offset 0, which no group has
+// committed, is unknown.
+func (b *exactBooks) translate(ctx context.Context, asked []translate.Transfer) ([]exactTransfer, error) {
+	transfers := slices.Clone(asked)
+	for i := range transfers {
+		transfers[i].Offset = max(transfers[i].Offset, 0)
 	}
 	if err := b.index.Translate(ctx, transfers, false); err != nil {
 		return nil, err

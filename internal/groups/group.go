@@ -164,6 +164,7 @@ func described(g *kmsg.DescribeGroupsResponseGroup) Group {
 // An Offset is what a group has committed for one partition.
 type Offset struct {
 	At       int64  // the next offset to read; negative if there is none
+	Epoch    int32  // leader epoch of what was read last (KIP-320); -1: the client did not say
 	Metadata string // free text of the member that committed
 }
 
@@ -265,7 +266,7 @@ func offsetsOf(answer kadm.FetchOffsetsResponse) Offsets {
 		case r.Err != nil:
 			errs = append(errs, fmt.Errorf("fetch offset of %s-%d: %w", r.Topic, r.Partition, r.Err))
 		default:
-			o.At[Partition{r.Topic, r.Partition}] = Offset{At: r.At, Metadata: r.Metadata}
+			o.At[Partition{r.Topic, r.Partition}] = Offset{At: r.At, Epoch: r.LeaderEpoch, Metadata: r.Metadata}
 		}
 	}
 	o.Err = errors.Join(errs...)

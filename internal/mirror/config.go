@@ -104,17 +104,24 @@ const (
 	Lost         Status = "lost"          // of the first copied record after the lost ones that the offset is among
 )
 
-// A Position is an offset of a source topic: the next to be read.
+// A Position is what a group has committed in a source topic: the next offset to be
+// read.
 type Position struct {
+	Group     string
 	Topic     string
 	Partition int32
 	Offset    int64
+	Epoch     int32 // leader epoch of the commit; -1: none
 }
 
 // A Translation is what a position is on the target.
 type Translation struct {
 	Status Status
 	Offset int64 // on the target; -1 where Status is [Unknown]
+
+	// Doubtful says that Status is [Unknown] as the source's log was cut, and nobody can
+	// know whether the position is one of the log from before.
+	Doubtful bool
 
 	// Pair is whose books answer, the closed generation where Status is
 	// [Unknown] because of that; 0 if there is no book.

@@ -26,6 +26,7 @@ const (
 	NotCopiedYet  Reason = "not_copied_yet" // the topic is in scope, and has no book yet
 	NoBook        Reason = "no_book"        // the book is closed, and the next one not open; or it does not join the one before it
 	SourceChanged Reason = "source_changed" // the source topic is gone, was created again, or its log was cut
+	LogUnknown    Reason = "log_unknown"    // the source's log was cut, which a person accepted; whether the offset is one from before, nobody can know
 	ShareGroup    Reason = "share_group"    // a group of a kind without committed offsets
 	NoOffset      Reason = "no_offset"      // the group has committed none, or a negative one
 	Excluded      Reason = "excluded"       // groups.exclude names the group

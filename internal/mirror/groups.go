@@ -117,6 +117,7 @@ type groupOffset struct {
 	topic    string // on the source
 	number   int32
 	offset   int64 // negative: none
+	epoch    int32 // of the commit; -1: none
 	metadata string
 	reason   Reason // why there is no translation; "" there is one
 
@@ -173,7 +174,7 @@ func (w *watch) look(ctx context.Context) (*reading, error) {
 func (r *reading) add(group string, at map[groups.Partition]groups.Offset) {
 	from := len(r.offsets)
 	for p, offset := range at {
-		r.offsets = append(r.offsets, groupOffset{group: group, topic: p.Topic, number: p.Number, offset: offset.At, metadata: offset.Metadata})
+		r.offsets = append(r.offsets, groupOffset{group: group, topic: p.Topic, number: p.Number, offset: offset.At, epoch: offset.Epoch, metadata: offset.Metadata})
 	}
 	slices.SortFunc(r.offsets[from:], func(a, b groupOffset) int {
 		return cmp.Or(strings.Compare(a.topic, b.topic), cmp.Compare(a.number, b.number))
@@ -267,7 +268,7 @@ func (w *watch) translate(ctx context.Context, r *reading) error {
 	for i := range r.offsets {
 		if o := &r.offsets[i]; o.offset >= 0 {
 			asked = append(asked, i)
-			positions = append(positions, Position{o.topic, o.number, o.offset})
+			positions = append(positions, Position{o.group, o.topic, o.number, o.offset, o.epoch})
 		}
 	}
 	translations, err := w.config.Translate.Forward(ctx, positions)
@@ -292,6 +293,8 @@ func (w *watch) translate(ctx context.Context, r *reading) error {
 			o.reason = NoOffset
 		case o.Pair == 0:
 			o.reason = NotCopiedYet
+		case o.Doubtful:
+			o.reason = LogUnknown
 		case o.Status == Unknown:
 			o.reason = NoBook
 		}

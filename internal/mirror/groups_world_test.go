@@ -185,15 +185,16 @@ func (w *groupWorld) stop() {
 type books struct{ ledger *ledger.Ledger }
 
 func (b books) Forward(ctx context.Context, positions []mirror.Position) ([]mirror.Translation, error) {
-	queries := make([]translate.Query, len(positions))
+	transfers := make([]translate.Transfer, len(positions))
 	for i, p := range positions {
-		queries[i] = translate.Query(p)
+		transfers[i] = translate.NewTransfer(translate.PlanRow{Group: p.Group, Query: translate.Query{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}}, "")
+		transfers[i].Epoch = p.Epoch
 	}
-	answers, err := translate.NewIndex(b.ledger).Forward(ctx, queries)
-	translations := make([]mirror.Translation, len(answers))
-	for i, a := range answers {
+	err := translate.NewIndex(b.ledger).Translate(ctx, transfers, false)
+	translations := make([]mirror.Translation, len(transfers))
+	for i, a := range transfers {
 		translations[i] = mirror.Translation{
-			Status: mirror.Status(a.Status.String()), Offset: a.TargetOffset, Pair: a.Pair.ID,
+			Status: mirror.Status(a.Status.String()), Offset: a.TargetOffset, Doubtful: a.Doubtful, Pair: a.Pair.ID,
 			TargetTopic: a.Pair.TargetTopic, SourceTopicID: a.Pair.SourceTopicID, TargetTopicID: a.Pair.TargetTopicID,
 		}
 	}
