@@ -194,7 +194,7 @@ func TestOffsets(t *testing.T) {
 	got := f.under.Offsets(f.ctx, append(ids, "nobody"))
 	for i, id := range ids {
 		p := groups.Partition{Topic: "orders", Number: int32(i % 3)}
-		if at := got[id]; at.Err != nil || at.At[p] != (groups.Offset{At: int64(i), Metadata: "by hand"}) || at.Committed(p) != int64(i) {
+		if at := got[id]; at.Err != nil || at.At[p] != (groups.Offset{At: int64(i), Epoch: 7, Metadata: "by hand"}) || at.Committed(p) != int64(i) {
 			t.Errorf("%s: %+v", id, at)
 		}
 	}
