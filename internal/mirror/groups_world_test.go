@@ -132,7 +132,7 @@ func (w *groupWorld) copy() {
 	w.stop()
 	summary, err := replicate.Run(w.t.Context(), replicate.Config{
 		Source: clusterOf("a", w.pair.Source.Bootstrap), Target: clusterOf("b", w.pair.Target.Bootstrap),
-		LedgerPath: w.path, Topics: []string{w.topics}, Policy: w.policy, Once: true,
+		LedgerPath: w.path, Topics: []string{w.topics}, Policy: w.policy, Once: true, Now: func() time.Time { return w.clock },
 	})
 	if err != nil {
 		w.t.Fatalf("copy: %v, %+v", err, summary)
@@ -223,16 +223,19 @@ func (w *groupWorld) commit(on *kafkatest.Cluster, group, topic string, partitio
 
 func commitFor(t testing.TB, on kafkatest.Bootstrap, group, topic string, partition int32, offset int64, metadata string) {
 	t.Helper()
+	commitOf(t, on, group, kadm.Offset{Topic: topic, Partition: partition, At: offset, LeaderEpoch: 7, Metadata: metadata})
+}
+
+func commitOf(t testing.TB, on kafkatest.Bootstrap, group string, o kadm.Offset) {
+	t.Helper()
 	client, err := on.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	answer, err := kadm.NewClient(client).CommitOffsets(t.Context(), group, kadm.Offsets{topic: {partition: {
-		Topic: topic, Partition: partition, At: offset, LeaderEpoch: 7, Metadata: metadata,
-	}}})
+	answer, err := kadm.NewClient(client).CommitOffsets(t.Context(), group, kadm.Offsets{o.Topic: {o.Partition: o}})
 	if err := errors.Join(err, answer.Error()); err != nil {
-		t.Fatalf("commit %d for %s: %v", offset, group, err)
+		t.Fatalf("commit %d for %s: %v", o.At, group, err)
 	}
 }
 

@@ -3,7 +3,9 @@ package mirror_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -153,6 +155,56 @@ func TestGroupSyncUnseenCut(t *testing.T) {
 	silent.Remove()
 	w.round()
 	w.mustRow("below", groups.DoCommit, "", 86)
+}
+
+// TestGroupSyncOfTheLogBefore: what groups committed before the source's log was cut
+// are no places in the log that there is since: they stay where they are on the target,
+// in front of what the source has lost and of what it has got. That is known by the
+// leader epoch of the commit, or as the group has not moved since the flow committed for
+// it; where neither is, nothing is committed, and no checkpoint says anything.
+func TestGroupSyncOfTheLogBefore(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	commit := func(group string, offset int64, epoch int32) {
+		t.Helper()
+		commitOf(t, w.pair.Source.Bootstrap, group, kadm.Offset{Topic: "orders", At: offset, LeaderEpoch: epoch})
+	}
+	w.tens(w.pair.Source, 0, 100)
+	commit("g", 50, 0)
+	commit("end", 100, 0)
+	commit("tail", 85, 0)
+	commit("mute", 85, -1)
+	commit("moves", 65, -1)
+	w.copy()
+	w.round()
+	w.cutSource(70, 1000, 1050)
+	commit("late", 85, -1)
+	commit("late of before", 85, 0)
+	commit("stale", 105, 0)
+	commit("now", 85, 7)
+	commit("now too", 110, -1)
+	n := len(w.checkpoints())
+	w.clock = w.clock.Add(time.Minute)
+	for range 2 {
+		w.round()
+		for group, at := range map[string]int64{"g": 50, "end": 100, "tail": 85, "mute": 85, "moves": 65, "late of before": 85, "now": 115, "stale": 100} {
+			if r := w.row(group, "orders", 0); r.Action == groups.DoNothing || w.on(group, "orders", 0) != at {
+				t.Errorf("%s: %+v, on the target %d, want %d", group, r, w.on(group, "orders", 0), at)
+			}
+		}
+		w.mustRow("late", groups.DoNothing, mirror.LogUnknown, -1)
+		// The log before may have reached as far as the source did when the cut was found.
+		w.mustRow("now too", groups.DoNothing, mirror.LogUnknown, -1)
+	}
+	w.mustWrite(&n, "late of before orders-0 85->85 ", "now orders-0 85->115 ", "stale orders-0 105->100 ")
+	// Groups go on in the log that there is.
+	commit("moves", 68, -1)
+	w.round()
+	commit("moves", 85, -1)
+	commit("end", 75, 7)
+	w.round()
+	w.mustRow("moves", groups.DoCommit, "", 115)
+	w.mustRow("end", groups.DoCommit, "", 105)
+	w.mustWrite(&n, "moves orders-0 68->68 ", "end orders-0 75->105 ", "moves orders-0 85->115 ")
 }
 
 // TestGroupSyncBetweenBooks: where the books of two generations do not join, nobody
