@@ -97,7 +97,10 @@ func TestGroupCommits(t *testing.T) {
 	want := goodGroups()
 	want["billing"][1] = GroupCommit{Topic: "a.orders", Partition: 1, Offset: 364, Source: 401, AtMillis: 7}
 	want["new"] = []GroupCommit{{Topic: "t", Partition: math.MaxInt32, Offset: math.MaxInt64, Source: math.MaxInt64, AtMillis: 1}}
+	later := want["billing"][1] // for the same offset of the source, which the group has had since 7
+	later.AtMillis = startMillis
 	mustKeep(t, l, map[string][]GroupCommit{"billing": want["billing"][1:2], "new": want["new"]})
+	mustKeep(t, l, map[string][]GroupCommit{"billing": {later}})
 	for range 2 {
 		mustHaveGroups(t, crashed(t, l), want)
 		mustHaveGroups(t, l, want)

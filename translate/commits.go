@@ -58,7 +58,7 @@ func (x *Index) placeCommit(t *Transfer, forks []fork) error {
 		case err != nil:
 			return err
 		case !known:
-			t.doubt(fmt.Sprintf("the source's log was cut at offset %d, and it is not known whether this one is of the log from before, which was seen up to %d: %s",
+			t.doubt(fmt.Sprintf("the source's log was cut at offset %d, and it is not known whether this one is of the log from before, of which the books reach %d: %s",
 				f.at, f.end, c.epochText()), false)
 			return nil
 		case older && f.isThere(&t.Pair):
@@ -95,7 +95,7 @@ func (c *commitOf) epochText() string {
 	if c.epoch < 0 {
 		return "its commit has no leader epoch"
 	}
-	return fmt.Sprintf("leader epoch %d of its commit is older than the log there, but no such log was seen to reach it", c.epoch)
+	return fmt.Sprintf("leader epoch %d of its commit is older than that of the log there, and the log from before is not known to reach it", c.epoch)
 }
 
 // sighting returns what is known of when the group of a transfer had which offset: what

@@ -2,6 +2,7 @@ package translate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -246,4 +247,88 @@ func TestCommitsOverCuts(t *testing.T) {
 		func(seed uint64) (string, error) { return "", checkCommits(t.TempDir(), seed) }, gen.UInt64(),
 	))
 	properties.TestingRun(t)
+}
+
+// TestCommitSeenBeforeACut: what a group is known to have had before a cut, as by a
+// checkpoint of that time, is of the log from before it. An offset that somebody asks
+// for is one of the log that there is.
+func TestCommitSeenBeforeACut(t *testing.T) {
+	w, err := newCutWorld(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checkAndClose(w.ledger); err != nil {
+			t.Error(err)
+		}
+	})
+	w.produce(10)
+	before := w.now
+	if err := errors.Join(w.copy(10), w.cutSource(6)); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(20)
+	if err := w.copy(20); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		epoch  int32
+		seen   int64
+		status translate.Status
+		target int64
+	}{
+		{-1, before, translate.Exact, 8},
+		{-1, w.now, translate.Unknown, translate.NoOffset},
+		{-1, 0, translate.Unknown, translate.NoOffset},
+		{0, 0, translate.Exact, 8},
+		{1, before, translate.Exact, 12},
+		{translate.NewestEpoch, before, translate.Exact, 12},
+	} {
+		x := translate.NewTransfer(translate.PlanRow{Group: "g", Query: translate.Query{Topic: "orders", Offset: 8}}, "")
+		x.Epoch, x.SeenMillis = tt.epoch, tt.seen
+		transfers := []translate.Transfer{x}
+		err := translate.NewIndex(w.ledger).Translate(t.Context(), transfers, false)
+		if x = transfers[0]; err != nil || x.Status != tt.status || x.TargetOffset != tt.target || x.Doubtful != (tt.status == translate.Unknown) {
+			t.Errorf("epoch %d, seen %d: %+v, %v, want %v %d", tt.epoch, tt.seen, x.Result, err, tt.status, tt.target)
+		}
+	}
+}
+
+// TestReverseOverALostEnd: the target had lost its end, and got the same records again,
+// but for one that the source had compacted away by then. What a group has committed on
+// the target behind that place may be of the log from before, and has no answer; in front
+// of it both logs are the same. An offset that somebody asks for is of the log that there is.
+func TestReverseOverALostEnd(t *testing.T) {
+	l := mustCreate(t)
+	books := newHistory(0, 0).copied("rrrrrrrrrr", 0).mustBook(t, l, 0)
+	cut, err := l.CutAt(books.Pair, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := newHistory(4, 4).orders(0)
+	id, err := l.Reopen(books.Pair, ledger.Closing{Cut: &cut}, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := ledger.Entry{
+		Tile: ledger.Copied, Source: ledger.Range{Start: 4, End: 10}, Target: ledger.Range{Start: 4, End: 9}, Bytes: 20,
+		Gaps: []ledger.Gap{{Tile: ledger.Compacted, Range: ledger.Range{Start: 6, End: 7}}},
+	}
+	if err := errors.Join(l.Append(id, again), l.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	for _, epoch := range []int32{-1, 0, translate.NewestEpoch} {
+		for offset, source := range []int64{0, 1, 2, 3, 4, 5, 7, 8, 9, 10} {
+			x := translate.NewTransfer(translate.PlanRow{Group: "g", Query: translate.Query{Topic: "b.orders", Offset: int64(offset)}}, "")
+			x.Epoch = epoch
+			transfers := []translate.Transfer{x}
+			err := translate.NewIndex(l).Translate(t.Context(), transfers, true)
+			x = transfers[0]
+			if doubtful := offset > 5 && epoch != translate.NewestEpoch; err != nil || x.Doubtful != doubtful || (x.Status == translate.Unknown) != doubtful {
+				t.Errorf("epoch %d, target offset %d: %+v, %v", epoch, offset, x.Result, err)
+			} else if !doubtful && x.SourceOffset != source {
+				t.Errorf("epoch %d, target offset %d: %+v, want %d", epoch, offset, x.Result, source)
+			}
+		}
+	}
 }

@@ -31,6 +31,11 @@
 // only where the answer is exact or inexact answers were asked for. Everything
 // else here needs no cluster.
 //
+// What a group committed before its log was cut is an offset of another log than
+// there is: [Index.Translate] knows it by the leader epoch of the commit, or by what
+// the ledger keeps of the group. Everything else here takes an offset for one of the
+// log that there is.
+//
 // The package also reads and writes offsets in the form of Kafka's consumer
 // groups tool: see [ResetPlan], and [Sheet] for millions of them.
 //

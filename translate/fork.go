@@ -16,7 +16,7 @@ type fork struct {
 	past         past // the books from before
 
 	at    int64 // the first offset at which the logs differ
-	end   int64 // of what was seen of any log before
+	end   int64 // of the books of all logs before
 	epoch int32 // with which the newer log begins there; -1: not known yet
 	last  int32 // the last one of all logs before; -1: not known
 }
@@ -54,9 +54,7 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 		if !parts {
 			continue
 		}
-		for _, before := range f.older.pairs {
-			f.end = max(f.end, l.Committed(before.ID).Source, l.State(before.ID).HighWatermark)
-		}
+		f.end = f.older.reach()
 		if err := f.past.open(l, f.older.pairs[0]); err != nil {
 			return nil, err
 		}
@@ -69,10 +67,7 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 // and reports whether it does.
 func (f *fork) find() (parts bool, err error) {
 	newer, older := &f.newer.pairs[0], &f.older.pairs[0]
-	f.at, f.epoch = newer.ScopeStart, -1
-	if f.last, err = f.older.last(); err != nil {
-		return false, err
-	}
+	f.at, f.epoch, f.last = newer.ScopeStart, -1, f.older.last()
 	if f.last >= 0 {
 		common := max(min(f.newer.reach(), f.older.reach())-f.at, 0)
 		start := f.at
@@ -196,20 +191,11 @@ func (s *epochs) from(offset int64) (int32, error) {
 }
 
 // last returns the last leader epoch of all; -1 if none is known.
-func (s *epochs) last() (last int32, err error) {
-	last = -1
+func (s *epochs) last() int32 {
+	last := int32(-1)
 	for i := range s.pairs {
-		own := epochs{s.ledger, s.pairs[i : i+1]}
-		for offset, n := own.reach()-1, 0; offset >= 0 && n < epochsNear; n++ {
-			e, err := own.entry(offset)
-			if err != nil {
-				return -1, err
-			}
-			if last = max(last, e.LeaderEpoch); e.LeaderEpoch >= 0 {
-				break
-			}
-			offset = e.Source.Start - 1
-		}
+		epoch, _ := s.ledger.NewestEpoch(s.pairs[i].ID)
+		last = max(last, epoch)
 	}
-	return last, nil
+	return last
 }
