@@ -148,7 +148,7 @@ const unlimited = "9223372036854775807"
 
 // exact is what README says of settings that a copy depends on which keeps every
 // record, with its time.
-const exact = "Never overwritten is what an exact copy depends on: `compression.type`, `message.timestamp.*`, and `max.message.bytes`, which is only raised."
+const exact = "Never overwritten is what an exact copy depends on: `compression.type`, `message.timestamp.*`, and `max.message.bytes`, which is only raised"
 
 // protected are the differences that apograph's protective settings make.
 func protected(more ...difference) []difference {
