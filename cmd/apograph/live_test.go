@@ -460,7 +460,11 @@ func TestStatusOfWhatIsWrong(t *testing.T) {
 	verify := []string{"verify", "--wait", "1h", "--topics", "payments",
 		"--source-bootstrap-server", c.pair.Source.Server(), "--target-bootstrap-server", c.pair.Target.Server()}
 	out := c.must(3, verify...)
-	for _, want := range []string{"extra payments 0 ", "not copied yet: behind", "the copier says: stopped, foreign writer"} {
+	wants := []string{"extra payments 0 "}
+	if at := c.status()["payments:0"].Position; at == nil || *at < 6 { // its own record may have been found behind the other's, and booked
+		wants = append(wants, "not copied yet: behind", "the copier says: stopped, foreign writer")
+	}
+	for _, want := range wants {
 		if !strings.Contains(evenBlanks(out), want) {
 			t.Errorf("verify does not say %q:\n%s", want, out)
 		}
