@@ -54,19 +54,18 @@ func (c *checker) otherTools(f mm2.FlowConfig) {
 			kinds, excludes = append(kinds, t.kind), append(excludes, t.exclude)
 		}
 	}
-	// Flows that say nothing of topics have one cause in common, the default.
-	message := "the patterns admit topics of other tools: " + strings.Join(kinds, ", ")
-	silent := Finding{Code: "AP0504", Message: message}
-	if f.Get("topics").Origin.At.IsZero() {
+	if len(kinds) == 0 {
+		return
+	}
+	topics, message := f.Get("topics"), "the patterns admit topics of other tools: "+strings.Join(kinds, ", ")
+	if topics.Origin.At.IsZero() { // flows that say nothing of topics have one cause in common, the default
+		silent := Finding{Code: "AP0504", Message: message}
 		if c.singles[silent] {
 			return
 		}
 		c.singles[silent] = true
 	}
-	if len(kinds) > 0 {
-		c.once("AP0504", f.Get("topics"), f, message,
-			"add to topics.exclude what is not to be copied: "+strings.Join(excludes, ", "))
-	}
+	c.once("AP0504", topics, f, message, "add to topics.exclude what is not to be copied: "+strings.Join(excludes, ", "))
 }
 
 // named reports topics that are named and get another name than one would think.
