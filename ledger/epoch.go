@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"math"
 )
@@ -19,58 +21,126 @@ func (e *Entry) EpochIn() (epoch int32, end int64) {
 	return e.LeaderEpoch, end
 }
 
+// An EpochEnd says how far a leader epoch of a source's log goes: as books know it, or
+// as its leader tells, which answers with the newest one that it has of those not newer
+// than one asked about, and the offset at which the next begins (OffsetForLeaderEpoch,
+// KIP-320). The epoch is -1 where there is none, or the leader does not know.
+type EpochEnd struct {
+	Epoch  int32
+	Offset int64
+}
+
+func (e EpochEnd) unknown() bool { return e.Epoch < 0 || e.Offset < 0 }
+
+// Lacks reports whether a log that answers so about a known epoch does not have all of
+// it.
+func (e EpochEnd) Lacks(known EpochEnd) bool {
+	return !e.unknown() && (e.Epoch < known.Epoch || e.Offset < known.Offset)
+}
+
+// A Parting says where books part from a log.
+type Parting struct {
+	// At is the first source offset of which the log has another record than the
+	// books, or none; lower by what was compacted away there, of whose epoch nothing is
+	// known, or has no epoch.
+	At    int64
+	Known EpochEnd // what the books know of their newest epoch
+	Log   EpochEnd // what the log has of it
+}
+
 // NewestEpoch returns the newest leader epoch of the source that a pair's committed
-// books know, and the source offset up to which it holds; -1 if there is none near
+// books know, and the source offset up to which it holds; epoch -1 if there is none near
 // their end. Where the pair knows none, as it has copied nothing yet, an earlier
-// generation of the same source topic does, of what lies below.
-func (l *Ledger) NewestEpoch(id PairID) (epoch int32, end int64) {
-	below := int64(math.MaxInt64)
+// generation of the same source topic does, of what lies below. Errors are those of
+// [Ledger.FindSource].
+func (l *Ledger) NewestEpoch(id PairID) (EpochEnd, error) {
+	return l.epochOfSource(id, math.MaxInt64)
+}
+
+// epochOfSource is NewestEpoch of what lies below a source offset.
+func (l *Ledger) epochOfSource(id PairID, below int64) (EpochEnd, error) {
 	for pair := range l.ofOneSource(id) {
-		if epoch, end := l.epochBelow(pair.ID, below); epoch >= 0 {
-			return epoch, end
+		if found, err := l.epochBelow(pair.ID, below); err != nil || found.Epoch >= 0 {
+			return found, err
 		}
 		below = min(below, pair.ScopeStart)
 	}
-	return -1, 0
+	return EpochEnd{Epoch: -1}, nil
 }
 
 // epochBelow returns the newest leader epoch that a pair's books know of what lies
 // below a source offset, and how far it holds there.
-func (l *Ledger) epochBelow(id PairID, below int64) (epoch int32, end int64) {
+func (l *Ledger) epochBelow(id PairID, below int64) (EpochEnd, error) {
 	at := min(l.Committed(id).Source, below)
 	for range epochsBack {
 		e, err := l.FindSource(id, at-1)
-		if err != nil {
+		if errors.Is(err, ErrNotFound) {
 			break
+		} else if err != nil {
+			return EpochEnd{}, err
 		}
 		if epoch, end := e.EpochIn(); epoch >= 0 && e.Source.Start < end {
-			return epoch, min(end, below)
+			return EpochEnd{epoch, min(end, below)}, nil
 		}
 		at = e.Source.Start
 	}
-	return -1, 0
+	return EpochEnd{Epoch: -1}, nil
 }
 
-// PartsAt returns where a pair's committed books part from a source's log that has
-// nothing between a leader epoch, which ends there at an offset, and what the books
-// know of a later one: where the books have a later one already below that end, the
-// log of a leader that had lost touch, and came back, goes on in the older one (KIP-101
-// has followers cut to the lower of both ends).
-func (l *Ledger) PartsAt(id PairID, epoch int32, end int64) int64 {
+// PartsAt returns where a pair's committed books, which know the given epoch as their
+// newest (see [Ledger.NewestEpoch]), part from the source's log, of whose epochs ask
+// tells; nil if they do not, as far as the log's leader knows. Books that know no epoch,
+// as of message formats before 0.11, are taken to be whole. Errors are those of ask and of
+// [Ledger.FindSource].
+//
+// The end of an epoch that the books know tells where both part only where the log has
+// that epoch. Where it has none, both may part lower still, in an older epoch that the
+// log ended earlier: it is asked for that as well, as a follower does before it cuts its
+// log (KIP-101, KIP-279).
+func (l *Ledger) PartsAt(id PairID, known EpochEnd, ask func(epoch int32) (EpochEnd, error)) (*Parting, error) {
+	if known.Epoch < 0 {
+		return nil, nil
+	}
+	log, err := ask(known.Epoch)
+	if err != nil || !log.Lacks(known) {
+		return nil, err
+	}
+	p := &Parting{At: min(log.Offset, known.Offset), Known: known, Log: log}
+	for asked := known; log.Epoch < asked.Epoch; p.At = min(p.At, log.Offset) {
+		if p.At, err = l.behindEpoch(id, log.Epoch, p.At); err != nil {
+			return nil, err
+		}
+		if asked, err = l.epochOfSource(id, p.At); err != nil || asked.Epoch < 0 || asked.Epoch >= log.Epoch {
+			return p, err
+		}
+		if log, err = ask(asked.Epoch); err != nil {
+			return nil, err
+		} else if log.unknown() {
+			return nil, fmt.Errorf("the leader of the source does not know leader epoch %d, though it knew newer ones", asked.Epoch)
+		}
+	}
+	return p, nil
+}
+
+// behindEpoch returns the lowest offset, up to one, from which on the books know of no
+// epoch that is as old as the given one.
+func (l *Ledger) behindEpoch(id PairID, epoch int32, end int64) (int64, error) {
 	at := end
 	for pair := range l.ofOneSource(id) {
 		for below := min(end, l.Committed(pair.ID).Source); below > pair.ScopeStart; {
 			e, err := l.FindSource(pair.ID, below-1)
-			if err != nil || e.LeaderEpoch >= 0 && e.LeaderEpoch <= epoch {
-				return at
+			if err != nil {
+				return 0, err
 			}
-			if below = max(e.Source.Start, pair.ScopeStart); e.LeaderEpoch > epoch {
-				at = below
+			if known, until := e.EpochIn(); known >= 0 && known <= epoch {
+				return min(at, until), nil
 			}
+			below = max(e.Source.Start, pair.ScopeStart)
+			at = min(at, below)
 		}
 		end = min(end, pair.ScopeStart)
 	}
-	return at
+	return at, nil
 }
 
 // ofOneSource yields a pair, and the generations before it of the same source topic,

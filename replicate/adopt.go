@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"errors"
 	"fmt"
 
 	"apograph/ledger"
@@ -57,15 +58,15 @@ const (
 )
 
 func newAdoption(p *partition, end ledger.Position, logEnd int64) (*adoption, error) {
-	absent, err := p.absentAtEnd()
+	absent, absentErr := p.absentAtEnd()
 	order := p.flow.exactOrder(p.source)
-	epoch, _ := p.flow.ledger.NewestEpoch(p.pair.ID)
+	known, err := p.flow.ledger.NewestEpoch(p.pair.ID)
 	a := &adoption{
-		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent, epoch: epoch,
+		reader: p.newTail(end.Target, logEnd), at: end.Target, number: end.Appended, absent: absent, epoch: known.Epoch,
 		fresh: !p.caughtTarget, cutKnown: order.AcceptTruncated, holeKnown: order.Recopy,
 	}
 	a.reader.hashAll = a.fresh
-	return a, err
+	return a, errors.Join(absentErr, err)
 }
 
 // add takes the source's next unit. Of its batch nothing is needed.

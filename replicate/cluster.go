@@ -90,9 +90,9 @@ func (c *cluster) close() { c.client.Close() }
 func (c *cluster) track(topics ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names = append(c.names, topics...)
-	slices.Sort(c.names)
-	c.names = slices.Compact(c.names)
+	names := slices.Concat(c.names, topics) // a refresh may be reading the one that there is
+	slices.Sort(names)
+	c.names = slices.Compact(names)
 }
 
 // untrack takes a topic out again.

@@ -29,7 +29,11 @@ type divergence struct {
 func (p *partition) diverged(d divergence) {
 	detail := fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d", d.epoch, d.end)
 	if end := p.flow.ledger.End(p.pair.ID).Source; d.end < end {
-		p.haltAt(p.partsAt(d.epoch, d.end), StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
+		at := d.end
+		if told, _, err := p.cutBooks(); err == nil && told >= 0 {
+			at = min(at, told)
+		}
+		p.haltAt(at, StopSourceTruncated, fmt.Sprintf("%s, below the books, which end at %d", detail, end))
 		return
 	}
 	if p.backoff(detail) {
@@ -40,14 +44,16 @@ func (p *partition) diverged(d divergence) {
 // cutAhead asks whether the log was cut between the books' end and what was
 // fetched, and begins anew if so.
 func (p *partition) cutAhead(o outside) bool {
-	_, detail, err := p.flow.cutBelow(p, o.epoch, o.next)
+	known := ledger.EpochEnd{Epoch: o.epoch, Offset: o.next}
+	log, err := p.epochEnd(o.epoch)
 	switch {
 	case err != nil:
 		p.untold(err)
-	case detail == "":
+	case !log.Lacks(known):
 		return false
 	default:
-		p.beginAnew(detail)
+		_, _ = p.flow.source.refresh(p.flow.ctx, p.flow.source.seen())
+		p.beginAnew(cutDetail(known, log))
 	}
 	return true
 }
@@ -76,39 +82,34 @@ func (p *partition) cut() bool {
 		p.phase = phaseStopped
 		return true
 	}
-	epoch, end := p.flow.ledger.NewestEpoch(p.pair.ID)
-	at, detail, err := p.flow.cutBelow(p, epoch, end)
-	if known := p.severed; known != nil && (detail == "" || 0 <= known.offset && known.offset < at) {
+	at, detail, err := p.cutBooks()
+	if known := p.severed; known != nil && (at < 0 || known.offset < at) {
 		at, detail = known.offset, known.detail
 	}
-	if detail == "" && err != nil {
+	if at < 0 && err != nil {
 		p.untold(err)
 		return true
 	}
-	if detail == "" {
+	if at < 0 {
 		return false
 	}
 	if s := p.sourceGone(); s != nil { // another topic of the name has answered
 		p.halt(s.reason, s.detail)
 		return true
 	}
-	if p.flow.exactOrder(p.source).AcceptTruncated {
-		if at >= 0 {
-			if b, ok := p.bookTail(); ok {
-				next := min(b.start, at)
-				if b.start, err = p.decided(next); err != nil {
-					p.untold(err)
-					return true
-				}
-				p.tellTwice(ledger.Range{Start: b.start, End: next})
-				p.reopen(detail, b)
-			}
+	if !p.flow.exactOrder(p.source).AcceptTruncated {
+		p.haltAt(at, StopSourceTruncated, detail)
+		return true
+	}
+	if b, ok := p.bookTail(); ok {
+		next := min(b.start, at)
+		if b.start, err = p.decided(next); err != nil {
+			p.untold(err)
 			return true
 		}
-		p.dropAcceptance()
-		detail += "; where the logs part cannot be told, so that it cannot be accepted: copy the topic anew, with a ledger of its own"
+		p.tellTwice(ledger.Range{Start: b.start, End: next})
+		p.reopen(detail, b)
 	}
-	p.haltAt(at, StopSourceTruncated, detail)
 	return true
 }
 
@@ -167,12 +168,11 @@ func (p *partition) lookForCut() {
 	if p.severed != nil || l.epoch == p.askedUnder {
 		return
 	}
-	epoch, end := p.flow.ledger.NewestEpoch(p.pair.ID)
-	at, detail, err := p.flow.cutBelow(p, epoch, end)
+	at, detail, err := p.cutBooks()
 	if err != nil || p.sourceGone() != nil {
 		return // it is asked again
 	}
-	if p.askedUnder = l.epoch; detail == "" {
+	if p.askedUnder = l.epoch; at < 0 {
 		return
 	}
 	if p.keepCut(stopped{at, StopSourceTruncated, detail}); p.severed != nil {
@@ -182,48 +182,47 @@ func (p *partition) lookForCut() {
 	}
 }
 
-// partsAt returns where the books part from the source's log: see
-// [ledger.Ledger.PartsAt].
-func (p *partition) partsAt(epoch int32, end int64) int64 {
-	if p.commitBooks(p.pair.ID) != nil {
-		return end // the next commit tells
+// cutBooks returns where the books part from the source's log and what to say of it;
+// -1 if they do not, as far as the log's leader knows (see [ledger.Ledger.PartsAt]).
+func (p *partition) cutBooks() (at int64, detail string, err error) {
+	if err := p.commitBooks(p.pair.ID); err != nil {
+		return -1, "", err
 	}
-	return p.flow.ledger.PartsAt(p.pair.ID, epoch, end)
+	known, err := p.flow.ledger.NewestEpoch(p.pair.ID)
+	if err != nil {
+		return -1, "", err
+	}
+	parting, err := p.flow.ledger.PartsAt(p.pair.ID, known, p.epochEnd)
+	if parting == nil || err != nil {
+		return -1, "", err
+	}
+	_, _ = p.flow.source.refresh(p.flow.ctx, p.flow.source.seen())
+	return parting.At, cutDetail(known, parting.Log), nil
 }
 
-// cutBelow asks the source's leader where an epoch ended that is known to have
-// reached up to offset end. It returns where the log was cut and what to say of
-// it, and "" if it was not, as far as the leader knows; an error where it does
-// not answer. The place is -1 where the whole epoch is not in the leader's log.
-// The question names the topic, not its id: what is known of the topic is brought
-// up to date before a cut is told.
-func (f *Flow) cutBelow(p *partition, epoch int32, end int64) (at int64, detail string, err error) {
-	if epoch < 0 {
-		return 0, "", nil
+// cutDetail says that a log is not what was known of it.
+func cutDetail(known, log ledger.EpochEnd) string {
+	if log.Epoch < known.Epoch {
+		return fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", known.Epoch, known.Offset)
 	}
+	return fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", known.Epoch, log.Offset, known.Offset)
+}
+
+// epochEnd asks the source's leader how its log ends a leader epoch. The question names
+// the topic, not its id: what is known of the topic is brought up to date before a cut
+// is told.
+func (p *partition) epochEnd(epoch int32) (ledger.EpochEnd, error) {
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(p.source.topic, p.source.partition, epoch)
-	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.flow.ctx, 30*time.Second)
 	defer cancel()
-	answers, err := f.source.admin.OffsetForLeaderEpoch(ctx, request)
+	answers, err := p.flow.source.admin.OffsetForLeaderEpoch(ctx, request)
 	if err != nil {
-		return 0, "", err
+		return ledger.EpochEnd{}, err
 	}
 	a, ok := answers[p.source.topic][p.source.partition]
-	switch {
-	case !ok:
-		return 0, "", kerr.LeaderNotAvailable
-	case a.Err != nil:
-		return 0, "", a.Err
-	case a.EndOffset < 0 || a.LeaderEpoch < 0:
-		return 0, "", nil
-	case a.EndOffset < end:
-		at, detail = p.partsAt(a.LeaderEpoch, a.EndOffset), fmt.Sprintf("the source's log was cut: leader epoch %d ends at offset %d, and was known up to %d", epoch, a.EndOffset, end)
-	case a.LeaderEpoch < epoch:
-		at, detail = -1, fmt.Sprintf("the source's log was cut: it has no leader epoch %d, which was known up to offset %d", epoch, end)
-	default:
-		return 0, "", nil
+	if !ok {
+		return ledger.EpochEnd{}, kerr.LeaderNotAvailable
 	}
-	_, _ = f.source.refresh(ctx, f.source.seen())
-	return at, detail, nil
+	return ledger.EpochEnd{Epoch: a.LeaderEpoch, Offset: a.EndOffset}, a.Err
 }

@@ -324,3 +324,38 @@ func TestLogThatGoesOnInAnOlderEpoch(t *testing.T) {
 	proveNothingMissing(t, pair)
 	wantStarts(t, config, 0, 20)
 }
+
+// TestLogThatPartsInAnEpochBefore: a replica that had lost touch earlier still comes back:
+// what it wrote in an epoch that the books do not know begins below the last one that
+// they do. The end of the newest common epoch tells where the logs part, not that of the
+// one that the books lack (KIP-279).
+func TestLogThatPartsInAnEpochBefore(t *testing.T) {
+	pair := stored(t)
+	mustTopic(t, pair.Source, "t", nil)
+	edit := func(change func(l *kafkatest.Log)) {
+		t.Helper()
+		if err := pair.Source.EditLog("t", 0, func(l *kafkatest.Log) error { change(l); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var first int32
+	tens(t, pair, 0, 20)
+	edit(func(l *kafkatest.Log) { first = l.LeaderEpoch; l.LeaderEpoch += 2 })
+	tens(t, pair, 20, 30)
+	config := configFor(t, pair, "t")
+	mustRun(t, config)
+	edit(func(l *kafkatest.Log) { l.Batches, l.End, l.LeaderEpoch = l.Batches[:1], 10, first+1 })
+	mustAppend(t, pair.Source.Bootstrap, numbered(500, 15)...)
+	edit(func(l *kafkatest.Log) { l.LeaderEpoch = first + 3 })
+	mustAppend(t, pair.Source.Bootstrap, numbered(600, 20)...)
+	s := mustRun(t, config)
+	wantStop(t, s, replicate.StopSourceTruncated)
+	if len(s.Stopped) == 1 && s.Stopped[0].Offset != 10 {
+		t.Errorf("stopped at %d, want 10", s.Stopped[0].Offset)
+	}
+	if s := acceptCut(t, config); !s.Complete {
+		t.Errorf("summary %+v", s)
+	}
+	proveNothingMissing(t, pair)
+	wantStarts(t, config, 0, 10)
+}

@@ -41,7 +41,7 @@ type partition struct {
 	bounds     *bounds  // of the last fetch answer since begin
 	lastSeen   *bounds  // the same, or what was seen before it
 	seenEnd    int64    // highest end of the source's log that was seen since begin
-	severed    *stopped // a cut of the source's log below the books, its offset where the logs part, -1 unknown
+	severed    *stopped // a cut of the source's log below the books, its offset where the logs part
 	askedUnder int32    // leader epoch of the source under which a stopped partition has looked for one; -1 none
 	gone       *int64   // what a fetch found below the log's start, until an answer says where that is
 	asm        assembler

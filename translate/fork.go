@@ -2,6 +2,7 @@ package translate
 
 import (
 	"errors"
+	"math"
 	"sort"
 
 	"apograph/ledger"
@@ -13,12 +14,12 @@ import (
 // KIP-320).
 type fork struct {
 	older, newer epochs
-	past         past // the books from before
+	since        []ledger.Pair // the newer log's generation, and those behind it
+	past         past          // the books from before
 
-	at    int64 // the first offset at which the logs differ
-	end   int64 // of the books of all logs before
-	epoch int32 // with which the newer log begins there; -1: not known yet
-	last  int32 // the last one of all logs before; -1: not known
+	at   int64 // below which the logs are the same, as far as their epochs prove it
+	end  int64 // of the books of all logs before
+	last int32 // epoch of the newest of them; -1: not known
 }
 
 // A past is a reading of the books as a generation had them, as far as the target
@@ -46,7 +47,7 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 		all.pairs = append(all.pairs, before)
 	}
 	for i := range all.pairs[1:] {
-		f := fork{newer: epochs{l, all.pairs[i : i+1]}, older: epochs{l, all.pairs[i+1:]}}
+		f := fork{newer: epochs{l, all.pairs[i : i+1]}, older: epochs{l, all.pairs[i+1:]}, since: all.pairs[:i+1]}
 		parts, err := f.find()
 		if err != nil {
 			return nil, err
@@ -55,6 +56,9 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 			continue
 		}
 		f.end = f.older.reach()
+		if f.last, err = f.older.last(); err != nil {
+			return nil, err
+		}
 		if err := f.past.open(l, f.older.pairs[0]); err != nil {
 			return nil, err
 		}
@@ -67,27 +71,61 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 // and reports whether it does.
 func (f *fork) find() (parts bool, err error) {
 	newer, older := &f.newer.pairs[0], &f.older.pairs[0]
-	f.at, f.epoch, f.last = newer.ScopeStart, -1, f.older.last()
-	if f.last >= 0 {
-		common := max(min(f.newer.reach(), f.older.reach())-f.at, 0)
-		start := f.at
-		f.at += int64(sort.Search(int(common), func(i int) bool {
-			here, hereErr := f.newer.from(start + int64(i))
-			there, thereErr := f.older.from(start + int64(i))
-			err = errors.Join(err, hereErr, thereErr)
-			return here >= 0 && there >= 0 && here != there
-		}))
-		if err != nil {
+	f.at = newer.ScopeStart
+	for high := min(f.newer.reach(), f.older.reach()); f.at < high; {
+		s, err := f.stretchIn(f.at, high)
+		switch {
+		case err != nil:
 			return false, err
-		}
-		if f.at < start+common {
-			f.epoch, err = f.newer.from(f.at)
-			return true, err
+		case s.here < 0 || s.there < 0:
+			high = f.at // nothing in between tells
+		case s.here == s.there:
+			f.at = s.end
+		default:
+			high, parts = s.start, true
 		}
 	}
 	// The epochs do not tell, or not yet. Books that go on in the same target topic, of
 	// which that has lost nothing, ended because the source was cut.
-	return f.at < f.older.ledger.Committed(older.ID).Source && older.Closed.Cut == nil && sameTarget(older, newer), nil
+	return parts || f.at < f.older.ledger.Committed(older.ID).Source && older.Closed.Cut == nil && sameTarget(older, newer), nil
+}
+
+// A stretch is a run of offsets that have one leader epoch in the newer log, and one in
+// the older; -1 where the books do not tell.
+type stretch struct {
+	start, end  int64
+	here, there int32
+}
+
+// stretchIn returns a stretch within bounds of which both epochs are known, near their
+// middle; one without an epoch if there is none.
+func (f *fork) stretchIn(low, high int64) (s stretch, err error) {
+	middle := low + (high-low)/2
+	for _, down := range []bool{true, false} {
+		at := middle
+		for range epochsNear {
+			if s, err = f.stretchAt(at); err != nil {
+				return s, err
+			}
+			s.start, s.end = max(s.start, low), min(s.end, high)
+			if s.here >= 0 && s.there >= 0 {
+				return s, nil
+			}
+			if at = s.end; down {
+				at = s.start - 1
+			}
+			if at < low || at >= high {
+				break
+			}
+		}
+	}
+	return stretch{here: -1, there: -1}, nil
+}
+
+func (f *fork) stretchAt(offset int64) (stretch, error) {
+	here, hereErr := f.newer.stretchOf(offset)
+	there, thereErr := f.older.stretchOf(offset)
+	return stretch{max(here.start, there.start), min(here.end, there.end), here.here, there.here}, errors.Join(hereErr, thereErr)
 }
 
 func sameTarget(a, b *ledger.Pair) bool {
@@ -110,19 +148,25 @@ func (f *fork) isOlder(c *commitOf) (older, known bool, err error) {
 		return false, true, nil
 	}
 	within := c.offset <= f.end
-	if c.epoch >= 0 && f.last >= 0 {
+	if c.epoch >= 0 {
 		here, hereErr := f.newer.at(c.offset - 1)
+		if here < 0 && hereErr == nil { // what came of it since may tell
+			here, hereErr = (&epochs{f.newer.ledger, f.since}).at(c.offset - 1)
+		}
 		there, thereErr := f.older.at(c.offset - 1)
+		began, beganErr := f.beganSince(c.epoch)
 		switch {
-		case hereErr != nil || thereErr != nil:
-			return false, false, errors.Join(hereErr, thereErr)
+		case hereErr != nil || thereErr != nil || beganErr != nil:
+			return false, false, errors.Join(hereErr, thereErr, beganErr)
 		case here == c.epoch:
 			return false, true, nil
 		case there == c.epoch:
 			return true, true, nil
-		case f.epoch >= 0 && c.epoch >= f.epoch, f.epoch < 0 && c.epoch > f.last:
+		case began:
 			return false, true, nil
-		case within:
+		case there >= 0 && c.epoch > there, here >= 0 && c.epoch > here && here > f.last:
+			return false, true, nil // the older log has older epochs there; some clients send the leader's own
+		case within && there >= 0:
 			return true, true, nil
 		}
 	}
@@ -134,6 +178,23 @@ func (f *fork) isOlder(c *commitOf) (older, known bool, err error) {
 		return false, true, nil // it has moved since
 	}
 	return false, !within && c.epoch < 0, nil
+}
+
+// beganSince reports whether a leader epoch is known to have begun in the newer log, or
+// one that came of it, behind the fork: the older log has nothing of it, then.
+func (f *fork) beganSince(epoch int32) (bool, error) {
+	if f.at > 0 {
+		if common, err := f.older.at(f.at - 1); err != nil || common < 0 || common >= epoch {
+			return false, err
+		}
+	}
+	for i := range f.since {
+		one := epochs{f.newer.ledger, f.since[i : i+1]}
+		if has, err := one.has(epoch, f.at); has || err != nil {
+			return has, err
+		}
+	}
+	return false, nil
 }
 
 // Epochs are what the books of generations know of the leader epochs of a source's log,
@@ -153,49 +214,85 @@ func (s *epochs) reach() (end int64) {
 }
 
 // entry returns the entry of the newest generation that has one with an offset in its
-// scope, as one without an epoch where there is none.
-func (s *epochs) entry(offset int64) (ledger.Entry, error) {
+// scope, as one without an epoch where there is none; and of what offsets it tells.
+func (s *epochs) entry(offset int64) (ledger.Entry, ledger.Range, error) {
+	within := ledger.Range{End: math.MaxInt64}
 	for i := range s.pairs {
 		e, err := s.ledger.FindSource(s.pairs[i].ID, offset)
 		if err == nil && e.Tile != ledger.BeforeStart {
-			return e, nil
+			return e, ledger.Range{Start: max(e.Source.Start, within.Start), End: min(e.Source.End, within.End)}, nil
 		}
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return ledger.Entry{}, err
+			return ledger.Entry{}, within, err
+		}
+		if start := s.pairs[i].ScopeStart; offset < start {
+			within.End = min(within.End, start)
+		} else {
+			within.Start = max(within.Start, s.ledger.Committed(s.pairs[i].ID).Source)
 		}
 	}
-	return ledger.Entry{Source: ledger.Range{Start: offset, End: offset + 1}, LeaderEpoch: -1}, nil
+	return ledger.Entry{LeaderEpoch: -1}, ledger.Range{Start: offset, End: offset + 1}, nil
 }
 
-// at returns the leader epoch of an offset; -1 if the books do not tell.
+// at returns the leader epoch of an offset, or of what was read in front of it if it was
+// compacted away; -1 if the books do not tell.
 func (s *epochs) at(offset int64) (int32, error) {
-	e, err := s.entry(offset)
+	e, _, err := s.entry(offset)
 	return e.LeaderEpoch, err
+}
+
+// stretchOf returns an offset's stretch of these books alone.
+func (s *epochs) stretchOf(offset int64) (stretch, error) {
+	e, of, err := s.entry(offset)
+	if epoch, end := e.EpochIn(); epoch >= 0 && offset < end {
+		return stretch{of.Start, min(end, of.End), epoch, -1}, err
+	} else if epoch >= 0 {
+		return stretch{max(end, of.Start), of.End, -1, -1}, err
+	}
+	return stretch{of.Start, of.End, -1, -1}, err
 }
 
 // epochsNear is how many entries are looked at for a leader epoch: those of what no
 // batch told have none.
 const epochsNear = 16
 
+// has reports whether an epoch is known at an offset or behind it.
+func (s *epochs) has(epoch int32, offset int64) (bool, error) {
+	var err error
+	n := sort.Search(int(max(s.reach()-offset, 0)), func(i int) bool {
+		found, fromErr := s.from(offset + int64(i))
+		err = errors.Join(err, fromErr)
+		return found < 0 || found >= epoch
+	})
+	if err != nil {
+		return false, err
+	}
+	found, err := s.from(offset + int64(n))
+	return found == epoch, err
+}
+
 // from returns the first leader epoch that is known at an offset or behind it; -1 if
 // there is none near it.
 func (s *epochs) from(offset int64) (int32, error) {
 	for range epochsNear {
-		e, err := s.entry(offset)
+		e, of, err := s.entry(offset)
 		if err != nil || e.LeaderEpoch >= 0 {
 			return e.LeaderEpoch, err
 		}
-		offset = e.Source.End
+		offset = of.End
 	}
 	return -1, nil
 }
 
 // last returns the last leader epoch of all; -1 if none is known.
-func (s *epochs) last() int32 {
+func (s *epochs) last() (int32, error) {
 	last := int32(-1)
 	for i := range s.pairs {
-		epoch, _ := s.ledger.NewestEpoch(s.pairs[i].ID)
-		last = max(last, epoch)
+		newest, err := s.ledger.NewestEpoch(s.pairs[i].ID)
+		if err != nil {
+			return -1, err
+		}
+		last = max(last, newest.Epoch)
 	}
-	return last
+	return last, nil
 }

@@ -42,17 +42,23 @@ func (f *frame) run(ctx context.Context, args []string) exitCode {
 }
 
 // tellSignal says on standard error that a signal was understood, when one
-// comes. The function that it returns ends this and waits.
+// comes. The function that it returns ends this and waits. A command may hear of the
+// signal before this does, and end first: it is told then.
 func (f *frame) tellSignal(ctx context.Context) (stop func()) {
-	told := make(chan struct{})
-	cancel := context.AfterFunc(ctx, func() {
-		defer close(told)
+	tell := func() {
 		if cause := signalCause(ctx); cause != nil {
 			f.stderr.say(cause.Error() + ": stopping; a second signal ends the program at once")
 		}
+	}
+	told := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(told)
+		tell()
 	})
 	return func() {
-		if !cancel() {
+		if cancel() {
+			tell()
+		} else {
 			<-told
 		}
 	}

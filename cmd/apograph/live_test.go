@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -476,8 +477,10 @@ func TestStatusOfWhatIsWrong(t *testing.T) {
 	c.must(0, "resume", "payments")
 	c.caughtUp("payments:0", 6)
 	out = c.must(0, verify...)
-	if want := "\nverdict complete\nBeside the copies the target holds 1 record or transaction marker that others wrote, at payments-0 5. "; !strings.Contains(evenBlanks(out), want) {
-		t.Errorf("verify does not say %q:\n%s", want, out)
+	// The one behind the last copy is booked by then, or is not.
+	told := regexp.MustCompile(`\nverdict complete\nBeside the copies the target holds (1 record|2 records) or transaction markers? that others wrote, at payments-0 5( 7)?\. `)
+	if !told.MatchString(evenBlanks(out)) {
+		t.Errorf("verify does not say what others wrote:\n%s", out)
 	}
 	c.stop(syscall.SIGTERM)
 }

@@ -29,14 +29,18 @@ type Cut struct {
 // before 0.11, is taken to be whole.
 func (c *Cluster) Cuts(ctx context.Context, l *ledger.Ledger, ids []ledger.PairID) map[ledger.PairID]Cut {
 	cuts := make(map[ledger.PairID]Cut, len(ids))
-	known := make(map[ledger.PairID]knownEpoch) // as it is now: books may grow
+	known := make(map[ledger.PairID]knownEpoch)
 	var request kadm.OffsetForLeaderEpochRequest
 	for _, id := range ids {
 		cuts[id] = Cut{At: math.MaxInt64}
-		if epoch, end := l.NewestEpoch(id); epoch >= 0 {
-			pair, _ := l.Pair(id)
-			known[id] = knownEpoch{Partition{pair.SourceTopic, pair.Partition}, epoch, end}
-			request.Add(pair.SourceTopic, pair.Partition, epoch)
+		pair, _ := l.Pair(id)
+		newest, err := l.NewestEpoch(id)
+		switch {
+		case err != nil:
+			cuts[id] = Cut{Err: err}
+		case newest.Epoch >= 0:
+			known[id] = knownEpoch{Partition{pair.SourceTopic, pair.Partition}, newest}
+			request.Add(pair.SourceTopic, pair.Partition, newest.Epoch)
 		}
 	}
 	if len(known) == 0 {
@@ -44,35 +48,52 @@ func (c *Cluster) Cuts(ctx context.Context, l *ledger.Ledger, ids []ledger.PairI
 	}
 	answers, err := c.admin.OffsetForLeaderEpoch(ctx, request)
 	for id, k := range known {
-		answer, ok := answers[k.of.Topic][k.of.Number]
-		if !ok {
-			answer.Err = errors.Join(err, errNoEpochs)
-		}
-		if answer.Err != nil {
-			cuts[id] = Cut{Err: fmt.Errorf("leader epochs of %v on %s: %w", k.of, c.Alias, answer.Err)}
-		} else if at := k.partsAt(l, id, answer); at >= 0 {
-			cuts[id] = Cut{At: at, Detail: fmt.Sprintf("the source's log was cut at offset %d, below the books, which know its leader epoch %d up to %d: it may have other records there now",
-				at, k.epoch, k.end)}
-		}
+		cuts[id] = c.cutOf(ctx, l, id, k, epochEnds{answers, err})
 	}
 	return cuts
 }
 
-var errNoEpochs = errors.New("there was no answer")
-
-// A knownEpoch is the newest leader epoch that books know, and the source offset up
-// to which it holds.
+// A knownEpoch is the newest leader epoch that books know, as it was before the leaders
+// were asked: books may grow.
 type knownEpoch struct {
-	of    Partition
-	epoch int32
-	end   int64
+	of Partition
+	ledger.EpochEnd
 }
 
-// partsAt returns where the log parts from the books whose leader answers so; -1 if it
-// does not, or its leader does not know the epoch.
-func (k *knownEpoch) partsAt(l *ledger.Ledger, id ledger.PairID, answer kadm.OffsetForLeaderEpoch) int64 {
-	if answer.EndOffset < 0 || answer.LeaderEpoch < 0 || answer.LeaderEpoch >= k.epoch && answer.EndOffset >= k.end {
-		return -1
+// cutOf is Cuts of one pair, with what the leaders have answered of the newest epochs.
+// Older ones are asked for one by one: few logs part in those.
+func (c *Cluster) cutOf(ctx context.Context, l *ledger.Ledger, id ledger.PairID, k knownEpoch, all epochEnds) Cut {
+	parting, err := l.PartsAt(id, k.EpochEnd, func(epoch int32) (ledger.EpochEnd, error) {
+		if epoch == k.Epoch {
+			return all.of(k.of)
+		}
+		var request kadm.OffsetForLeaderEpochRequest
+		request.Add(k.of.Topic, k.of.Number, epoch)
+		answers, err := c.admin.OffsetForLeaderEpoch(ctx, request)
+		return epochEnds{answers, err}.of(k.of)
+	})
+	switch {
+	case err != nil:
+		return Cut{Err: fmt.Errorf("leader epochs of %v on %s: %w", k.of, c.Alias, err)}
+	case parting == nil:
+		return Cut{At: math.MaxInt64}
 	}
-	return l.PartsAt(id, answer.LeaderEpoch, answer.EndOffset)
+	return Cut{At: parting.At, Detail: fmt.Sprintf("the source's log was cut at offset %d, below the books, which know its leader epoch %d up to %d: it may have other records there now",
+		parting.At, k.Epoch, k.Offset)}
 }
+
+// EpochEnds are what leaders have answered about leader epochs.
+type epochEnds struct {
+	answers kadm.OffsetsForLeaderEpochs
+	err     error // why some are not there
+}
+
+func (e epochEnds) of(p Partition) (ledger.EpochEnd, error) {
+	a, ok := e.answers[p.Topic][p.Number]
+	if !ok {
+		return ledger.EpochEnd{}, errors.Join(e.err, errNoEpochs)
+	}
+	return ledger.EpochEnd{Epoch: a.LeaderEpoch, Offset: a.EndOffset}, a.Err
+}
+
+var errNoEpochs = errors.New("there was no answer")
