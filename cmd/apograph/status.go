@@ -34,7 +34,9 @@ func statusCommand() command {
 			"that took; where it fails, with why, since when, and when it is tried again.\n\n" +
 			"Groups whose offsets are left alone on the target are listed with the reason. Of\n" +
 			"those that patterns leave out (excluded, not_matched) the first 10 are, and with\n" +
-			"-o json the first 1,000; groups_omitted says how many more there are.\n\n" +
+			"-o json the first 1,000; groups_omitted says how many more there are. Groups\n" +
+			"that go on behind records that they have not read, as the target does not have\n" +
+			"them, are listed as INEXACT: before_start, lost, below_target_start.\n\n" +
 			"With --watch the answer comes again every 2 s, with -o json one document a\n" +
 			"line, until the command is interrupted.",
 		examples: []string{
@@ -166,7 +168,7 @@ func (s *flowStatus) text(columns int) string {
 	if len(s.Report.Duties) > 0 {
 		text += "\n" + dutyTable(s.Report.Duties).text(columns)
 	}
-	if table := groupTable(s.Report.Groups, s.Report.GroupsOmitted); table != nil {
+	for _, table := range groupTables(s.Report.Groups, s.Report.GroupsOmitted) {
 		text += "\n" + table.text(columns)
 	}
 	return text

@@ -42,33 +42,37 @@ func (r *statusReport) setGroups(s mirror.GroupsStatus) {
 	}
 }
 
-// A skippedGroup is a group with partitions that are left alone for one reason.
-type skippedGroup struct {
+// A reasonedGroup is a group with partitions about which one thing is to be said.
+type reasonedGroup struct {
 	group, reason string
 	topics        []string
 	partitions    int
 }
 
 // byPattern reports whether patterns leave the group out.
-func (s *skippedGroup) byPattern() int {
+func (s *reasonedGroup) byPattern() int {
 	if mirror.Reason(s.reason).ByPattern() {
 		return 1
 	}
 	return 0
 }
 
-// skippedGroups returns the groups that are left alone, by name and reason, and
-// those behind the others that patterns leave out.
-func skippedGroups(rows []groupStatus) []*skippedGroup {
-	var all []*skippedGroup
-	index := make(map[[2]string]*skippedGroup)
+// isLeftAlone and isInexact say which rows have something to say in a table.
+func (g *groupStatus) isLeftAlone() bool { return g.Action == string(groups.DoNothing) }
+func (g *groupStatus) isInexact() bool   { return mirror.Reason(g.Reason).Inexact() }
+
+// reasonedGroups returns the groups of which some rows are to be told, by name and
+// reason, and those behind the others that patterns leave out.
+func reasonedGroups(rows []groupStatus, told func(*groupStatus) bool) []*reasonedGroup {
+	var all []*reasonedGroup
+	index := make(map[[2]string]*reasonedGroup)
 	for _, r := range rows {
-		if r.Action != string(groups.DoNothing) {
+		if !told(&r) {
 			continue
 		}
 		key := [2]string{r.Group, r.Reason}
 		if index[key] == nil {
-			index[key] = &skippedGroup{group: r.Group, reason: r.Reason}
+			index[key] = &reasonedGroup{group: r.Group, reason: r.Reason}
 			all = append(all, index[key])
 		}
 		if s := index[key]; r.Partition != nil {
@@ -78,25 +82,32 @@ func skippedGroups(rows []groupStatus) []*skippedGroup {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *skippedGroup) int {
+	slices.SortStableFunc(all, func(a, b *reasonedGroup) int {
 		return cmp.Or(cmp.Compare(a.byPattern(), b.byPattern()), strings.Compare(a.group, b.group), strings.Compare(a.reason, b.reason))
 	})
 	return all
 }
 
-// groupTable shows the groups that are left alone; nil: there are none. Of those
-// that patterns leave out it shows a few, and how many more there are: omitted ones
-// have no row.
-func groupTable(rows []groupStatus, omitted int) *textTable {
-	skipped := skippedGroups(rows)
-	if len(skipped) == 0 {
-		return nil
+// groupTables show the groups that are left alone, and those that go on behind records
+// that they have not read; a table that has none is left out.
+func groupTables(rows []groupStatus, omitted int) (tables []*textTable) {
+	if alone := reasonedGroups(rows, (*groupStatus).isLeftAlone); len(alone) > 0 {
+		tables = append(tables, groupTable("LEFT-ALONE", alone, omitted))
 	}
-	table := &textTable{header: []string{"GROUP", "LEFT-ALONE", "PARTITIONS", "TOPICS"}, right: []bool{false, false, true}}
+	if inexact := reasonedGroups(rows, (*groupStatus).isInexact); len(inexact) > 0 {
+		tables = append(tables, groupTable("INEXACT", inexact, 0))
+	}
+	return tables
+}
+
+// groupTable shows groups. Of those that patterns leave out it shows a few, and how
+// many more there are: omitted ones have no row.
+func groupTable(reason string, all []*reasonedGroup, omitted int) *textTable {
+	table := &textTable{header: []string{"GROUP", reason, "PARTITIONS", "TOPICS"}, right: []bool{false, false, true}}
 	shown := 0
-	for i, s := range skipped {
+	for i, s := range all {
 		if shown += s.byPattern(); shown > maxNames {
-			table.add(fmt.Sprintf("and %d more", len(skipped)-i+omitted), "excluded or not_matched", "-", "-")
+			table.add(fmt.Sprintf("and %d more", len(all)-i+omitted), "excluded or not_matched", "-", "-")
 			break
 		}
 		partitions := "-"

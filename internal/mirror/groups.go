@@ -59,7 +59,7 @@ func (m *Mirror) addGroups() {
 	logger := m.config.Logger.With("duty", "groups")
 	w := &watch{config: &m.config, source: &dialer{cluster: m.config.Source}, logger: logger}
 	m.close = append(m.close, w.source.close)
-	m.board = &board{logger: logger, told: make(map[string]string), status: GroupsStatus{Lag: -1}}
+	m.board = newBoard(logger)
 	if s.Checkpoints.Enabled {
 		b := m.board
 		if s.GroupSync.Enabled {

@@ -288,6 +288,26 @@ func (w *groupWorld) mustRow(group string, action groups.Action, reason mirror.R
 	}
 }
 
+// mustSay looks for texts in the one line that was logged about a group since it was
+// called last; without a text, there is none.
+func (w *groupWorld) mustSay(group string, texts ...string) {
+	w.t.Helper()
+	log, of := w.log.since(), ""
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, " group="+group) {
+			of += line
+		}
+	}
+	for _, text := range texts {
+		if !strings.Contains(of, text) {
+			w.t.Errorf("%q is not said of %s: %s", text, group, log)
+		}
+	}
+	if strings.Count(of, "\n") != min(len(texts), 1) {
+		w.t.Errorf("of %s is said %s", group, of)
+	}
+}
+
 // checkpoints returns all checkpoints that were ever written, in order.
 func (w *groupWorld) checkpoints() []mm2.Checkpoint {
 	w.t.Helper()

@@ -132,7 +132,13 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 			r.refuse(row, reason, err)
 			continue
 		}
-		wished := max(o.Offset, log.Start) // see logOf
+		wished := o.Offset
+		if wished < log.Start { // see logOf
+			wished = log.Start
+			if row.TargetOffset = wished; row.Reason != HeldBack {
+				row.Reason = BelowTargetStart
+			}
+		}
 		if row.Action, reason = decide(wished, o.offset, row.Committed, memory, remembered, r.rewinds); reason != "" {
 			row.Reason = reason
 		}

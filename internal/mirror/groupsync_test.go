@@ -360,30 +360,38 @@ func TestGroupSyncTargetLog(t *testing.T) {
 		w.mustRow("g", groups.DoNothing, mirror.Active, before)
 		member.Close()
 		w.round()
-		w.mustRow("g", groups.DoCommit, "", start)
+		w.mustRow("g", groups.DoCommit, mirror.BelowTargetStart, start)
 		w.round()
 		for _, group := range []string{"g", "there"} {
-			w.mustRow(group, groups.None, "", start)
+			w.mustRow(group, groups.None, mirror.BelowTargetStart, start)
+			if r := w.row(group, "orders", 0); r.TargetOffset != start {
+				t.Errorf("%+v", r)
+			}
 		}
 		w.mustRow("theirs", groups.DoNothing, mirror.TakenOver, 3)
 		w.mustRow("ahead", groups.DoNothing, mirror.Ahead, 15)
 	}
-	for _, source := range []int64{9, 4, 10} { // nothing of that is readable on the target
+	for _, source := range []int64{9, 4} { // nothing of that is readable on the target
 		w.commit(w.pair.Source, "g", "orders", 0, source)
 		w.round()
-		w.mustRow("g", groups.None, "", 10)
+		w.mustRow("g", groups.None, mirror.BelowTargetStart, 10)
 	}
+	w.commit(w.pair.Source, "g", "orders", 0, 10)
+	w.round()
+	w.mustRow("g", groups.None, "", 10)
 	w.commit(w.pair.Source, "g", "orders", 0, 12)
 	w.round()
 	w.mustRow("g", groups.DoCommit, "", 12)
 	w.commit(w.pair.Source, "g", "orders", 0, 4) // which it is to follow
 	w.round()
-	w.mustRow("g", groups.DoCommit, "", 10)
+	w.mustRow("g", groups.DoCommit, mirror.BelowTargetStart, 10)
 }
 
 // TestGroupSyncOutside: offsets outside of what the logs hold. Below the start of
 // the copy the first record that was copied stands for them; in what was lost, the
-// first one behind it; beyond the end of the source's log there is nothing.
+// first one behind it; beyond the end of the source's log there is nothing. A group that
+// goes on behind records that it has not read is said to, for as long as it stands there,
+// and once in the log.
 func TestGroupSyncOutside(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{})
 	w.produce("orders", 0, 100)
@@ -396,15 +404,19 @@ func TestGroupSyncOutside(t *testing.T) {
 	}
 	w.copy()
 	w.round()
-	for group, want := range map[string]int64{"below": 0, "first": 0, "middle": 25, "end": 50} {
+	for group, want := range map[string]int64{"first": 0, "middle": 25, "end": 50} {
 		w.mustRow(group, groups.DoCommit, "", want)
 	}
+	w.mustRow("below", groups.DoCommit, mirror.BelowStart, 0)
 	w.mustRow("beyond", groups.DoNothing, mirror.BeyondEnd, -1)
+	w.mustSay("below", `level=WARN msg="the group goes on behind records that it has not read`, "reasons=before_start")
 	n := 0
 	w.mustWrite(&n, "below orders-0 30->0 by hand", "end orders-0 100->50 by hand", "first orders-0 50->0 by hand", "middle orders-0 75->25 by hand")
 	w.produce("orders", 0, 20) // the next look at the log is ahead of the ledger's
 	w.round()
 	w.mustRow("beyond", groups.DoCommit, mirror.HeldBack, 50)
+	w.mustRow("below", groups.None, mirror.BelowStart, 0)
+	w.mustSay("below")
 	w.mustWrite(&n, "beyond orders-0 120->50 by hand")
 	if err := w.pair.Source.DeleteRecords("orders", 0, 110); err != nil {
 		t.Fatal(err)
@@ -412,8 +424,13 @@ func TestGroupSyncOutside(t *testing.T) {
 	w.commit(w.pair.Source, "middle", "orders", 0, 104)
 	w.copy()
 	w.round()
-	w.mustRow("middle", groups.DoCommit, "", 50)
+	w.mustRow("middle", groups.DoCommit, mirror.AmongLost, 50)
 	w.mustRow("beyond", groups.DoCommit, "", 60)
+	w.mustSay("middle", "reasons=lost")
+	w.commit(w.pair.Source, "middle", "orders", 0, 110)
+	w.round()
+	w.mustRow("middle", groups.None, "", 50)
+	w.mustSay("middle", "level=INFO", "exact again")
 }
 
 // TestGroupSyncUndecided: a group of which a transaction may yet commit offsets
