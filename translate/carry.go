@@ -137,7 +137,7 @@ func (c *Carry) decide(t *Transfer, commit groups.Commit, group groups.Group, of
 		return skip(Unverified, "it could not be checked")
 	case t.Status == BeyondCopied:
 		return skip(NotCopied, "it is not copied yet")
-	case t.gone:
+	case t.Gone:
 		return skip(Gone, "consumers would find no offset there")
 	case t.TargetOffset > t.TargetEnd:
 		return skip(NotCopied, fmt.Sprintf("that is beyond the end of the target book, %d", t.TargetEnd))

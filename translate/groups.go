@@ -72,11 +72,14 @@ type Transfer struct {
 	TargetCommitted int64
 	Decision        groups.Decision
 
+	// Gone says that the target's log ends before the answer, as [CheckTarget] saw: it
+	// has lost records that were copied, and must not be committed.
+	Gone bool
+
 	// Err says that something about this offset could not be learned or done.
 	Err error
 
 	topicID [16]byte // of the topic on the target, as the target says
-	gone    bool     // the target's log ends before the answer
 }
 
 // NewestEpoch stands in a [Transfer] for the leader epoch of an offset that is not
@@ -241,7 +244,7 @@ func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
 // CheckTarget looks at the target's topics: whether they are those of the
 // books, and whether they still hold the record at which an answer is. One that
 // the target has lost at the end of its log, as after an unclean leader
-// election, keeps its status, which is about the books, and is not committed.
+// election, keeps its status, which is about the books, and is Gone.
 // TargetOffset of a BelowTargetStart answer is the first readable offset.
 func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transfer) error {
 	names := topicsOf(transfers, func(t *Transfer) string { return t.Pair.TargetTopic })
@@ -315,7 +318,7 @@ func (t *Transfer) fit(log groups.Bounds) {
 	detail := ""
 	switch {
 	case t.TargetOffset > log.End:
-		t.gone = true
+		t.Gone = true
 		detail = fmt.Sprintf("the target's log ends at %d: it has lost records that were copied", log.End)
 	case t.TargetOffset < log.Start && t.Status != BeyondCopied:
 		detail = fmt.Sprintf("the target has removed what was below its log start offset %d", log.Start)

@@ -35,7 +35,8 @@ func translateCommand() command {
 			"done with --execute. All groups are looked at first: if one of them has members\n" +
 			"on the target nothing is committed at all. A group is never taken backwards,\n" +
 			"and never beyond what is copied.\n\n" +
-			"Exit code 0 means that every row is exact or end, that the ledger has a book of\n" +
+			"Exit code 0 means that every row is exact or end, that the target, if it is at\n" +
+			"hand, has lost none of them at the end of its log, that the ledger has a book of\n" +
 			"every topic in which a group has committed, and with --execute that none was\n" +
 			"skipped.",
 		examples: []string{

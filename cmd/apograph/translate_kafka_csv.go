@@ -18,11 +18,12 @@ func (t *translation) writeKafkaCSV(inv *invocation) error {
 		if t.reverse {
 			row.Topic, row.Offset = from.Pair.SourceTopic, from.SourceOffset
 		}
-		kept := from.Status.IsExact() || inv.Bool("include-inexact") && from.Status != translate.Unknown
+		exact := from.Status.IsExact() && !from.Gone
+		kept := exact || inv.Bool("include-inexact") && from.Status != translate.Unknown && !from.Gone
 		if kept {
 			out.Add(row)
 		}
-		if !from.Status.IsExact() {
+		if !exact {
 			inv.stderr.say(clean(t.inexactLine(from, kept)))
 		}
 	}
@@ -32,7 +33,7 @@ func (t *translation) writeKafkaCSV(inv *invocation) error {
 	return out.WriteCSV(inv.stdout)
 }
 
-// inexactLine says why a row is not exact, and whether it is written.
+// inexactLine says why a row is not as good as an exact one, and whether it is written.
 func (t *translation) inexactLine(from *translate.Transfer, kept bool) string {
 	line := fmt.Sprintf("translate: %s-%d offset %d", from.Topic, from.Partition, from.Offset)
 	if t.grouped {

@@ -54,12 +54,13 @@ func (t *translation) toTransfers() {
 	t.sheet = nil
 }
 
-// isExact reports whether all answers are exact.
+// isExact reports whether all answers are exact, and still on the target as far as that
+// was asked.
 func (t *translation) isExact() bool {
 	if t.sheet != nil {
 		return t.sheet.IsExact()
 	}
-	return !slices.ContainsFunc(t.transfers, func(from translate.Transfer) bool { return !from.Status.IsExact() })
+	return !slices.ContainsFunc(t.transfers, func(from translate.Transfer) bool { return !from.Status.IsExact() || from.Gone })
 }
 
 // A ledgerRef says which ledger an answer is from, and as of when.

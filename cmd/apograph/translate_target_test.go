@@ -12,7 +12,9 @@ import (
 	"apograph/internal/kafkatest"
 )
 
-// TestTranslateTargetLostTail: the target has lost what was copied.
+// TestTranslateTargetLostTail: the target has lost what was copied. An answer behind the
+// end of its log is told as such in each form, is no line for Kafka's tool, which would
+// commit it, and is nowhere called fine.
 func TestTranslateTargetLostTail(t *testing.T) {
 	c := newGroupCase(t)
 	c.commit(c.pair.Source, "g", "orders", 1, 4)
@@ -23,6 +25,27 @@ func TestTranslateTargetLostTail(t *testing.T) {
 	answer := c.translate(4, "--group", "g", "--execute")
 	answer.rows(t, "g orders-1 4->4 exact commit 4", "g payments-0 4->4 exact skip -")
 	c.has("g", "payments", 0, -1)
+	const lost = "has lost records that were copied"
+	answer = c.translate(4, "--group", "g")
+	answer.rows(t, "g orders-1 4->4 exact none 4", "g payments-0 4->4 exact skip -")
+	if !strings.Contains(answer.Rows[1].Detail, lost) {
+		t.Errorf("detail %q", answer.Rows[1].Detail)
+	}
+	if code, stdout, _ := c.run("--group", "g"); code != 4 || !strings.Contains(stdout, lost) {
+		t.Errorf("exit code %d, %s", code, stdout)
+	}
+	for _, more := range [][]string{nil, {"--include-inexact"}} {
+		code, stdout, stderr := c.run(append(more, "--group", "g", "--format", "kafka-csv")...)
+		if want := `payments-0 offset 4 of group "g": exact, left out: `; code != 4 || stdout != "orders,1,4\n" || !strings.Contains(stderr, want) || !strings.Contains(stderr, lost) {
+			t.Errorf("%q: exit code %d, %q, %q", more, code, stdout, stderr)
+		}
+	}
+	// Offsets without a group are told it too, where the target is at hand.
+	answer = c.translate(4, "payments:0:0", "payments:0:4", "--target-bootstrap-server", c.pair.Target.Server())
+	answer.rows(t, " payments-0 0->0 exact none -", " payments-0 4->4 exact none -")
+	if answer.Rows[0].Detail != "" || !strings.Contains(answer.Rows[1].Detail, lost) {
+		t.Errorf("details %q, %q", answer.Rows[0].Detail, answer.Rows[1].Detail)
+	}
 }
 
 // TestTranslateBelowTargetStart: the target's retention has removed what the
