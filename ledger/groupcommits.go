@@ -26,7 +26,7 @@ type GroupCommit struct {
 	Topic     string // on the target, of 1 to 249 bytes
 	Partition int32
 	Offset    int64 // that was committed: the next to read. NoOffset in a change: nothing is kept any more
-	Source    int64 // the group's offset on the source, of which it is the translation
+	Source    int64 // the group's offset on the source, of which it is the translation; Undecided, the higher of those of Offset and Before
 	AtMillis  int64 // Unix time in milliseconds; in the ledger, that of the first commit of several in a row for the same Source
 
 	// Undecided says that the commit was about to be made, and that nobody knows

@@ -169,7 +169,8 @@ func (r *syncRound) consider(ctx context.Context, boundsErr error) {
 //
 // Where it is ahead, and the flow has put it there for a source offset that was no
 // higher, the target has lost what it had read, and has got it again: it goes back
-// with it, for what it would skip it has not read.
+// with it, for what it would skip it has not read. Of a commit that is undecided both
+// places count as those of the higher source offset: see [syncRound.commit].
 func decide(wished, source, has int64, memory ledger.GroupCommit, remembered, rewinds bool) (groups.Action, Reason) {
 	switch {
 	case has == wished:
@@ -310,6 +311,9 @@ func (r *syncRound) commit(ctx context.Context) error {
 		commits[i] = w.commit
 		intent := w.made(at)
 		intent.Undecided, intent.Before = true, w.commit.Seen
+		// While the group may be where it was, it is not to go back for an offset
+		// below that of which this was.
+		intent.Source = max(intent.Source, w.memory.Source)
 		r.learn(w.commit.Group, intent)
 	}
 	if err := r.keepAll(); err != nil || len(commits) == 0 {

@@ -87,6 +87,41 @@ func TestGroupSyncCrash(t *testing.T) {
 	}
 }
 
+// TestGroupSyncCrashAtARewind: a process dies as it is about to take a group back, which
+// was asked for. The next one, which is not asked to, leaves the group where it is, and
+// one that is takes it back.
+func TestGroupSyncCrashAtARewind(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{})
+	w.settings.GroupSync.Rewinds = true
+	w.produce("orders", 0, 20)
+	w.commit(w.pair.Source, "g", "orders", 0, 15)
+	w.copy()
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 15)
+	w.commit(w.pair.Source, "g", "orders", 0, 4)
+	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
+	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+	w.round()
+	w.mustRow("g", groups.DoNothing, mirror.Active, 15)
+	if kept := w.book.GroupCommits("g"); len(kept) != 1 || !kept[0].Undecided || kept[0].Offset != 4 || kept[0].Before != 15 {
+		t.Fatalf("kept %+v", kept)
+	}
+	for _, source := range []int64{4, 6} {
+		w.commit(w.pair.Source, "g", "orders", 0, source)
+		w.settings.GroupSync.Rewinds = false
+		w.copy()
+		w.round()
+		w.mustRow("g", groups.DoNothing, mirror.Ahead, 15)
+	}
+	w.settings.GroupSync.Rewinds = true
+	w.copy()
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 6)
+	if kept := w.book.GroupCommits("g"); len(kept) != 1 || kept[0].Undecided || kept[0].Source != 6 {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
 // TestGroupSyncSettles: an undecided commit that was made counts as made.
 func TestGroupSyncSettles(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{})
