@@ -197,28 +197,21 @@ func CheckSource(ctx context.Context, source *groups.Cluster, l *ledger.Ledger, 
 // checkLogs takes back the answers about offsets that a source's log has lost, or
 // may have.
 func checkLogs(ctx context.Context, source *groups.Cluster, l *ledger.Ledger, transfers []Transfer) {
-	pairs, names := make(map[ledger.PairID]bool), make(map[string]bool)
+	pairs := make(map[ledger.PairID]bool)
 	for i := range transfers {
 		if t := &transfers[i]; t.Status != Unknown && t.Err == nil {
-			pairs[t.Pair.ID], names[t.Topic] = true, true
+			pairs[t.Pair.ID] = true
 		}
 	}
-	bounds, boundsErr := source.Bounds(ctx, slices.Sorted(maps.Keys(names)))
-	cuts := source.Cuts(ctx, l, slices.Sorted(maps.Keys(pairs)))
+	cuts := source.Partings(ctx, l, slices.Sorted(maps.Keys(pairs)))
 	for i := range transfers {
 		t := &transfers[i]
-		log, known := bounds[groups.Partition{Topic: t.Topic, Number: t.Partition}]
 		switch cut := cuts[t.Pair.ID]; {
 		case t.Status == Unknown || t.Err != nil:
-		case !known || log.Err != nil:
-			t.Err = noBounds(t.Topic, t.Partition, source, log.Err, boundsErr)
 		case cut.Err != nil:
 			t.Err = cut.Err
 		case t.SourceOffset > cut.At:
 			t.forget(cut.Detail, false)
-		case cut.Detail == "" && log.End < t.CopiedTo:
-			t.forget(fmt.Sprintf("the log of %s-%d on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
-				t.Topic, t.Partition, source.Alias, log.End, t.CopiedTo), false)
 		}
 	}
 }
@@ -261,7 +254,7 @@ func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transf
 		}
 		name := t.Pair.TargetTopic
 		found := topics[name]
-		log, ok := bounds[groups.Partition{Topic: name, Number: t.Partition}]
+		log, err := target.BoundsOf(groups.Partition{Topic: name, Number: t.Partition}, bounds, boundsErr)
 		switch {
 		case found.Err == groups.ErrNoTopic:
 			t.forget(fmt.Sprintf("%s has no topic %s", target.Alias, name), false)
@@ -269,23 +262,14 @@ func CheckTarget(ctx context.Context, target *groups.Cluster, transfers []Transf
 			t.Err = fmt.Errorf("topic %s on %s: %w", name, target.Alias, found.Err)
 		case found.IsOther(t.Pair.TargetTopicID):
 			t.forget(recreated(name, target, found.ID, t.Pair.TargetTopicID), false)
-		case ok && log.Err == nil:
+		case err != nil:
+			t.Err = err
+		default:
 			t.topicID = found.ID
 			t.fit(log)
-		default:
-			t.Err = noBounds(name, t.Partition, target, log.Err, boundsErr)
 		}
 	}
 	return nil
-}
-
-func noBounds(topic string, partition int32, on *groups.Cluster, errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("bounds of %s-%d on %s: %w", topic, partition, on.Alias, err)
-		}
-	}
-	return fmt.Errorf("bounds of %s-%d on %s: there is no such partition", topic, partition, on.Alias)
 }
 
 func topicsOf(transfers []Transfer, topic func(*Transfer) string) []string {

@@ -138,6 +138,28 @@ func TestTranslateCutSource(t *testing.T) {
 	}
 }
 
+// TestTranslateLogEndsBelowTheBooks: the source's log, which has no leader epochs, ends
+// below the books: nothing is known of any offset.
+func TestTranslateLogEndsBelowTheBooks(t *testing.T) {
+	c := newGroupCase(t)
+	c.produce(c.pair.Source, "payments", 1, 10)
+	if err := c.pair.Source.ForgetEpochs("payments", 1); err != nil {
+		t.Fatal(err)
+	}
+	c.replicate()
+	if err := c.pair.Source.LoseTail("payments", 1, 8); err != nil {
+		t.Fatal(err)
+	}
+	c.commit(c.pair.Source, "g", "payments", 0, 2)
+	c.commit(c.pair.Source, "g", "payments", 1, 5)
+	answer := c.translate(4, "--group", "g", "--execute", "--include-inexact")
+	answer.rows(t, "g payments-0 2->2 exact commit 2", "g payments-1 5->- unknown skip -")
+	if detail := answer.Rows[1].Detail; !strings.Contains(detail, "ends at 8, below the books, which end at 10") {
+		t.Errorf("detail %q", detail)
+	}
+	c.has("g", "payments", 1, -1)
+}
+
 // TestTranslateSilentSource: whether a log is that of the books cannot be asked. Its
 // answers are not called checked, and not committed.
 func TestTranslateSilentSource(t *testing.T) {

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,5 +81,17 @@ func (c *Cluster) Bounds(ctx context.Context, names []string) (map[Partition]Bou
 	}
 	return found, nil
 }
+
+// BoundsOf returns the bounds of a partition among those that [Cluster.Bounds] found with
+// an error, or why they are not known.
+func (c *Cluster) BoundsOf(p Partition, found map[Partition]Bounds, err error) (Bounds, error) {
+	log, ok := found[p]
+	if ok && log.Err == nil {
+		return log, nil
+	}
+	return log, fmt.Errorf("bounds of %v on %s: %w", p, c.Alias, cmp.Or(log.Err, err, errNoPartition))
+}
+
+var errNoPartition = errors.New("there is no such partition")
 
 var errNoEnd = errors.New("the high watermark was not answered")

@@ -3,8 +3,10 @@ package kafkatest
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -264,6 +266,17 @@ func (c *Cluster) MoveLeader(topic string, partition int32) (int32, error) {
 		return -1, fmt.Errorf("move leader of %s:%d: %w", topic, partition, err)
 	}
 	return leader, nil
+}
+
+// ForgetEpochs takes the leader epochs out of a partition's batches: those of message
+// formats before 0.11 have none. It stops the cluster meanwhile if it runs.
+func (c *Cluster) ForgetEpochs(topic string, partition int32) error {
+	return c.EditLog(topic, partition, func(l *Log) error {
+		for _, batch := range l.Batches {
+			binary.BigEndian.PutUint32(batch[12:], math.MaxUint32) // -1, which no checksum is over
+		}
+		return nil
+	})
 }
 
 // LoseTail stops the cluster if it runs, cuts the log of a partition so that it

@@ -341,7 +341,7 @@ func (w *watch) distrust(ctx context.Context, source *groups.Cluster, r *reading
 }
 
 // distrustLogs takes back the translations of offsets above where logs part from the
-// books.
+// books, or may.
 func (w *watch) distrustLogs(ctx context.Context, source *groups.Cluster, r *reading) error {
 	pairs := make(map[ledger.PairID]bool)
 	for i := range r.offsets {
@@ -349,7 +349,7 @@ func (w *watch) distrustLogs(ctx context.Context, source *groups.Cluster, r *rea
 			pairs[o.Pair] = true
 		}
 	}
-	cuts := source.Cuts(ctx, w.config.Ledger, slices.Sorted(maps.Keys(pairs)))
+	cuts := source.Partings(ctx, w.config.Ledger, slices.Sorted(maps.Keys(pairs)))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

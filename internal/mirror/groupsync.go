@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -263,14 +262,13 @@ func (r *syncRound) lookAtTarget(ctx context.Context) (boundsErr, err error) {
 // gone may begin with the latest.
 func (r *syncRound) logOf(o *groupOffset, boundsErr error) (groups.Bounds, Reason, error) {
 	found, p := r.topics[o.TargetTopic], o.onTarget()
-	log, known := r.bounds[p]
+	log, err := r.cluster.BoundsOf(p, r.bounds, boundsErr)
 	switch {
 	case errors.Is(found.Err, groups.ErrNoTopic), found.IsOther(o.TargetTopicID):
 		return log, TargetChanged, nil
 	case found.Err != nil:
 		return log, failure(found.Err), found.Err
-	case !known, log.Err != nil:
-		err := errors.Join(log.Err, boundsErr, fmt.Errorf("the bounds of %v on %s are not known", p, r.cluster.Alias))
+	case err != nil:
 		return log, failure(err), err
 	case log.End < o.Offset:
 		return log, TargetChanged, nil

@@ -157,6 +157,27 @@ func TestGroupSyncUnseenCut(t *testing.T) {
 	w.mustRow("below", groups.DoCommit, "", 86)
 }
 
+// TestGroupSyncLogEndsBelowTheBooks: the source's log, which has no leader epochs, ends
+// below the books: nothing is known of any offset, until it has grown again.
+func TestGroupSyncLogEndsBelowTheBooks(t *testing.T) {
+	w := newGroupWorld(t, kafkatest.Options{DataDir: t.TempDir()})
+	w.tens(w.pair.Source, 0, 100)
+	if err := w.pair.Source.ForgetEpochs("orders", 0); err != nil {
+		t.Fatal(err)
+	}
+	w.commit(w.pair.Source, "g", "orders", 0, 50)
+	w.copy()
+	w.loseTail(w.pair.Source, 90)
+	w.round()
+	w.mustRow("g", groups.DoNothing, mirror.SourceChanged, -1)
+	n := 0
+	w.mustWrite(&n)
+	w.tens(w.pair.Source, 90, 100)
+	w.round()
+	w.mustRow("g", groups.DoCommit, "", 50)
+	w.mustWrite(&n, "g orders-0 50->50 by hand")
+}
+
 // TestGroupSyncOfTheLogBefore: what groups committed before the source's log was cut
 // are no places in the log that there is since: they stay where they are on the target,
 // in front of what the source has lost and of what it has got. That is known by the
