@@ -218,7 +218,8 @@ func checkLogs(ctx context.Context, source *groups.Cluster, l *ledger.Ledger, tr
 
 // HoldBack takes back the answers about partitions of which the ledger says that
 // the source's log was cut below the books: an offset there may be that of
-// another record now.
+// another record now. So it is of all offsets of the partition: where the stop says that
+// the logs part, they part at the latest, and a leader may tell a lower place later.
 func HoldBack(l *ledger.Ledger, transfers []Transfer, reverse bool) {
 	cut := map[groups.Partition]bool{}
 	for _, s := range l.Stops() {

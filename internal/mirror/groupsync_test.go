@@ -309,17 +309,19 @@ func TestGroupSyncChangedTopics(t *testing.T) {
 }
 
 // TestGroupSyncCutSource: while the ledger says that the source's log was cut, its
-// offsets are not those of the books.
+// offsets are not those of the books, also below the place: that may be told lower yet.
 func TestGroupSyncCutSource(t *testing.T) {
 	w := newGroupWorld(t, kafkatest.Options{})
 	w.produce("orders", 0, 20)
 	w.commit(w.pair.Source, "g", "orders", 0, 5)
+	w.commit(w.pair.Source, "below", "orders", 0, 3)
 	w.copy()
 	if err := w.book.SetStop(ledger.Stop{SourceTopic: "orders", Reason: ledger.SourceTruncated, Offset: 4}); err != nil {
 		t.Fatal(err)
 	}
 	w.round()
 	w.mustRow("g", groups.DoNothing, mirror.SourceChanged, -1)
+	w.mustRow("below", groups.DoNothing, mirror.SourceChanged, -1)
 }
 
 // TestGroupSyncTargetLog: what the target's retention has removed is stepped over,
