@@ -43,9 +43,8 @@ type Parting struct {
 	// At is the first source offset of which the log has another record than the
 	// books, or none; lower by what was compacted away there, of whose epoch nothing is
 	// known, or has no epoch.
-	At    int64
-	Known EpochEnd // what the books know of their newest epoch
-	Log   EpochEnd // what the log has of it
+	At  int64
+	Log EpochEnd // what the log has of the newest epoch that the books know
 }
 
 // NewestEpoch returns the newest leader epoch of the source that a pair's committed
@@ -105,7 +104,7 @@ func (l *Ledger) PartsAt(id PairID, known EpochEnd, ask func(epoch int32) (Epoch
 	if err != nil || !log.Lacks(known) {
 		return nil, err
 	}
-	p := &Parting{At: min(log.Offset, known.Offset), Known: known, Log: log}
+	p := &Parting{At: min(log.Offset, known.Offset), Log: log}
 	for asked := known; log.Epoch < asked.Epoch; p.At = min(p.At, log.Offset) {
 		if p.At, err = l.behindEpoch(id, log.Epoch, p.At); err != nil {
 			return nil, err

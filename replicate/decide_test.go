@@ -295,34 +295,7 @@ func TestHoleBehindManyNotes(t *testing.T) {
 // lost touch: it has more of an older leader epoch than the books, which have a later
 // one there. The logs part where the later one began, not where the older one ends.
 func TestLogThatGoesOnInAnOlderEpoch(t *testing.T) {
-	pair := stored(t)
-	mustTopic(t, pair.Source, "t", nil)
-	edit := func(change func(l *kafkatest.Log)) {
-		t.Helper()
-		if err := pair.Source.EditLog("t", 0, func(l *kafkatest.Log) error { change(l); return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var older int32
-	tens(t, pair, 0, 20)
-	edit(func(l *kafkatest.Log) { older = l.LeaderEpoch; l.LeaderEpoch++ })
-	tens(t, pair, 20, 30)
-	config := configFor(t, pair, "t")
-	mustRun(t, config)
-	edit(func(l *kafkatest.Log) { l.Batches, l.End, l.LeaderEpoch = l.Batches[:2], 20, older })
-	mustAppend(t, pair.Source.Bootstrap, numbered(500, 2)...)
-	edit(func(l *kafkatest.Log) { l.LeaderEpoch = older + 2 })
-	mustAppend(t, pair.Source.Bootstrap, numbered(600, 20)...)
-	s := mustRun(t, config)
-	wantStop(t, s, replicate.StopSourceTruncated)
-	if len(s.Stopped) == 1 && s.Stopped[0].Offset != 20 {
-		t.Errorf("stopped at %d, want 20", s.Stopped[0].Offset)
-	}
-	if s := acceptCut(t, config); !s.Complete {
-		t.Errorf("summary %+v", s)
-	}
-	proveNothingMissing(t, pair)
-	wantStarts(t, config, 0, 20)
+	partsWhereItComesBack(t, 1, 20, 0, 2)
 }
 
 // TestLogThatPartsInAnEpochBefore: a replica that had lost touch earlier still comes back:
@@ -330,6 +303,15 @@ func TestLogThatGoesOnInAnOlderEpoch(t *testing.T) {
 // they do. The end of the newest common epoch tells where the logs part, not that of the
 // one that the books lack (KIP-279).
 func TestLogThatPartsInAnEpochBefore(t *testing.T) {
+	partsWhereItComesBack(t, 2, 10, 1, 15)
+}
+
+// partsWhereItComesBack has a source's log of 20 records, and 10 of an epoch later by so
+// much, copied. Then the log of a replica comes back that has kept the records up to one
+// offset, and has others behind that of an epoch of its own, later than the first by so
+// much, before it led again. There the logs part, and all of the new one is copied.
+func partsWhereItComesBack(t *testing.T, later int32, kept int64, own int32, others int) {
+	t.Helper()
 	pair := stored(t)
 	mustTopic(t, pair.Source, "t", nil)
 	edit := func(change func(l *kafkatest.Log)) {
@@ -340,22 +322,22 @@ func TestLogThatPartsInAnEpochBefore(t *testing.T) {
 	}
 	var first int32
 	tens(t, pair, 0, 20)
-	edit(func(l *kafkatest.Log) { first = l.LeaderEpoch; l.LeaderEpoch += 2 })
+	edit(func(l *kafkatest.Log) { first = l.LeaderEpoch; l.LeaderEpoch += later })
 	tens(t, pair, 20, 30)
 	config := configFor(t, pair, "t")
 	mustRun(t, config)
-	edit(func(l *kafkatest.Log) { l.Batches, l.End, l.LeaderEpoch = l.Batches[:1], 10, first+1 })
-	mustAppend(t, pair.Source.Bootstrap, numbered(500, 15)...)
-	edit(func(l *kafkatest.Log) { l.LeaderEpoch = first + 3 })
+	edit(func(l *kafkatest.Log) { l.Batches, l.End, l.LeaderEpoch = l.Batches[:kept/10], kept, first+own })
+	mustAppend(t, pair.Source.Bootstrap, numbered(500, others)...)
+	edit(func(l *kafkatest.Log) { l.LeaderEpoch = first + later + 1 })
 	mustAppend(t, pair.Source.Bootstrap, numbered(600, 20)...)
 	s := mustRun(t, config)
 	wantStop(t, s, replicate.StopSourceTruncated)
-	if len(s.Stopped) == 1 && s.Stopped[0].Offset != 10 {
-		t.Errorf("stopped at %d, want 10", s.Stopped[0].Offset)
+	if len(s.Stopped) == 1 && s.Stopped[0].Offset != kept {
+		t.Errorf("stopped at %d, want %d", s.Stopped[0].Offset, kept)
 	}
 	if s := acceptCut(t, config); !s.Complete {
 		t.Errorf("summary %+v", s)
 	}
 	proveNothingMissing(t, pair)
-	wantStarts(t, config, 0, 10)
+	wantStarts(t, config, 0, kept)
 }

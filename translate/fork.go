@@ -14,8 +14,8 @@ import (
 // KIP-320).
 type fork struct {
 	older, newer epochs
-	since        []ledger.Pair // the newer log's generation, and those behind it
-	past         past          // the books from before
+	since        epochs // of the newer log, and those behind it
+	past         past   // the books from before
 
 	at   int64 // below which the logs are the same, as far as their epochs prove it
 	end  int64 // of the books of all logs before
@@ -47,7 +47,7 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 		all.pairs = append(all.pairs, before)
 	}
 	for i := range all.pairs[1:] {
-		f := fork{newer: epochs{l, all.pairs[i : i+1]}, older: epochs{l, all.pairs[i+1:]}, since: all.pairs[:i+1]}
+		f := fork{newer: epochs{l, all.pairs[i : i+1]}, older: epochs{l, all.pairs[i+1:]}, since: epochs{l, all.pairs[:i+1]}}
 		parts, err := f.find()
 		if err != nil {
 			return nil, err
@@ -151,19 +151,20 @@ func (f *fork) isOlder(c *commitOf) (older, known bool, err error) {
 	if c.epoch >= 0 {
 		here, hereErr := f.newer.at(c.offset - 1)
 		if here < 0 && hereErr == nil { // what came of it since may tell
-			here, hereErr = (&epochs{f.newer.ledger, f.since}).at(c.offset - 1)
+			here, hereErr = f.since.at(c.offset - 1)
 		}
 		there, thereErr := f.older.at(c.offset - 1)
-		began, beganErr := f.beganSince(c.epoch)
 		switch {
-		case hereErr != nil || thereErr != nil || beganErr != nil:
-			return false, false, errors.Join(hereErr, thereErr, beganErr)
+		case hereErr != nil || thereErr != nil:
+			return false, false, errors.Join(hereErr, thereErr)
 		case here == c.epoch:
 			return false, true, nil
 		case there == c.epoch:
 			return true, true, nil
-		case began:
-			return false, true, nil
+		}
+		switch began, err := f.beganSince(c.epoch); {
+		case began || err != nil:
+			return false, err == nil, err
 		case there >= 0 && c.epoch > there, here >= 0 && c.epoch > here && here > f.last:
 			return false, true, nil // the older log has older epochs there; some clients send the leader's own
 		case within && there >= 0:
@@ -188,8 +189,8 @@ func (f *fork) beganSince(epoch int32) (bool, error) {
 			return false, err
 		}
 	}
-	for i := range f.since {
-		one := epochs{f.newer.ledger, f.since[i : i+1]}
+	for i := range f.since.pairs {
+		one := epochs{f.since.ledger, f.since.pairs[i : i+1]}
 		if has, err := one.has(epoch, f.at); has || err != nil {
 			return has, err
 		}

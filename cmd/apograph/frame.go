@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 )
@@ -45,22 +46,15 @@ func (f *frame) run(ctx context.Context, args []string) exitCode {
 // comes. The function that it returns ends this and waits. A command may hear of the
 // signal before this does, and end first: it is told then.
 func (f *frame) tellSignal(ctx context.Context) (stop func()) {
-	tell := func() {
+	tell := sync.OnceFunc(func() {
 		if cause := signalCause(ctx); cause != nil {
 			f.stderr.say(cause.Error() + ": stopping; a second signal ends the program at once")
 		}
-	}
-	told := make(chan struct{})
-	cancel := context.AfterFunc(ctx, func() {
-		defer close(told)
-		tell()
 	})
+	cancel := context.AfterFunc(ctx, tell)
 	return func() {
-		if cancel() {
-			tell()
-		} else {
-			<-told
-		}
+		cancel()
+		tell()
 	}
 }
 

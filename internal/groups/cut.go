@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -22,12 +24,38 @@ type Cut struct {
 	Err    error  // why nothing is known
 }
 
-// Cuts asks the leaders of a source's partitions whether their logs are those of the
+// Partings says where a source's logs part from the books of pairs, as their leader
+// epochs prove it; and of a log that ends below the books though none proves a cut, that
+// it may have been cut anywhere: At is -1. A log of which the bounds are not known may
+// have any end.
+func (c *Cluster) Partings(ctx context.Context, l *ledger.Ledger, ids []ledger.PairID) map[ledger.PairID]Cut {
+	names, ends := make(map[string]bool), make(map[ledger.PairID]int64)
+	for _, id := range ids {
+		pair, _ := l.Pair(id)
+		names[pair.SourceTopic], ends[id] = true, l.Committed(id).Source // before the log is asked: both grow
+	}
+	bounds, boundsErr := c.Bounds(ctx, slices.Sorted(maps.Keys(names)))
+	cuts := c.cuts(ctx, l, ids)
+	for id, end := range ends {
+		pair, _ := l.Pair(id)
+		p := Partition{pair.SourceTopic, pair.Partition}
+		switch log, err := c.BoundsOf(p, bounds, boundsErr); {
+		case err != nil:
+			cuts[id] = Cut{Err: err}
+		case cuts[id].Err == nil && cuts[id].At == math.MaxInt64 && log.End < end:
+			cuts[id] = Cut{At: -1, Detail: fmt.Sprintf("the log of %v on %s ends at %d, below the books, which end at %d: it may have been cut, and hold other records now",
+				p, c.Alias, log.End, end)}
+		}
+	}
+	return cuts
+}
+
+// cuts asks the leaders of a source's partitions whether their logs are those of the
 // books of pairs: where the leader epoch ended that the books know last
 // (OffsetForLeaderEpoch, KIP-320). An end offset alone proves nothing, as a log that
 // was cut may have grown again. A pair whose books know no epoch, as of message formats
 // before 0.11, is taken to be whole.
-func (c *Cluster) Cuts(ctx context.Context, l *ledger.Ledger, ids []ledger.PairID) map[ledger.PairID]Cut {
+func (c *Cluster) cuts(ctx context.Context, l *ledger.Ledger, ids []ledger.PairID) map[ledger.PairID]Cut {
 	cuts := make(map[ledger.PairID]Cut, len(ids))
 	known := make(map[ledger.PairID]knownEpoch)
 	var request kadm.OffsetForLeaderEpochRequest
@@ -60,7 +88,7 @@ type knownEpoch struct {
 	ledger.EpochEnd
 }
 
-// cutOf is Cuts of one pair, with what the leaders have answered of the newest epochs.
+// cutOf is cuts of one pair, with what the leaders have answered of the newest epochs.
 // Older ones are asked for one by one: few logs part in those.
 func (c *Cluster) cutOf(ctx context.Context, l *ledger.Ledger, id ledger.PairID, k knownEpoch, all epochEnds) Cut {
 	parting, err := l.PartsAt(id, k.EpochEnd, func(epoch int32) (ledger.EpochEnd, error) {

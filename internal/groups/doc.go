@@ -24,5 +24,6 @@
 // and leave again. Kafka has no conditional commit; the time between the two is
 // one round trip to the group's coordinator.
 //
-// The package knows nothing of books, and translates nothing.
+// The package translates nothing. Of the books it asks only where a source's log parts
+// from them.
 package groups

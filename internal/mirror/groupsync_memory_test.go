@@ -16,6 +16,14 @@ import (
 
 // What is remembered of the commits for a group, and whom it is told from.
 
+// stallCommit has the next commit on the target get no answer, and its second try
+// refused as of a group that a member has joined.
+func (w *groupWorld) stallCommit() (refused *kafkatest.FaultHandle) {
+	w.t.Helper()
+	w.pair.Target.MustFault(w.t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
+	return w.pair.Target.MustFault(w.t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+}
+
 // TestGroupSyncStalled: the first try of a commit gets no answer, and the second is
 // refused as a member has joined. The first lands later, which is no takeover.
 func TestGroupSyncStalled(t *testing.T) {
@@ -25,8 +33,7 @@ func TestGroupSyncStalled(t *testing.T) {
 	w.copy()
 	w.round()
 	w.commit(w.pair.Source, "g", "orders", 0, 9)
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
-	joined := w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+	joined := w.stallCommit()
 	w.round()
 	w.mustRow("g", groups.DoNothing, mirror.Active, 5)
 	if joined.Hits() != 1 {
@@ -99,8 +106,7 @@ func TestGroupSyncCrashAtARewind(t *testing.T) {
 	w.round()
 	w.mustRow("g", groups.DoCommit, "", 15)
 	w.commit(w.pair.Source, "g", "orders", 0, 4)
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+	w.stallCommit()
 	w.round()
 	w.mustRow("g", groups.DoNothing, mirror.Active, 15)
 	if kept := w.book.GroupCommits("g"); len(kept) != 1 || !kept[0].Undecided || kept[0].Offset != 4 || kept[0].Before != 15 {
@@ -152,8 +158,7 @@ func TestGroupSyncSettledThenStalled(t *testing.T) {
 	if err := w.book.KeepGroupCommits(map[string][]ledger.GroupCommit{"g": {died}}); err != nil {
 		t.Fatal(err)
 	}
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.CutBefore, Key: kmsg.OffsetCommit, Count: 1})
-	w.pair.Target.MustFault(t, kafkatest.Fault{Kind: kafkatest.ErrorBefore, Key: kmsg.OffsetCommit, Err: kerr.UnknownMemberID, Count: 1})
+	w.stallCommit()
 	w.round()
 	w.mustRow("g", groups.DoNothing, mirror.Active, 5)
 	if kept := w.book.GroupCommits("g"); len(kept) != 1 || !kept[0].Undecided || kept[0].Offset != 9 || kept[0].Before != 5 {
