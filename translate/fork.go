@@ -3,6 +3,7 @@ package translate
 import (
 	"errors"
 	"math"
+	"slices"
 	"sort"
 
 	"apograph/ledger"
@@ -19,7 +20,7 @@ type fork struct {
 
 	at   int64 // below which the logs are the same, as far as their epochs prove it
 	end  int64 // of the books of all logs before
-	last int32 // epoch of the newest of them; -1: not known
+	last int32 // the newest epoch that these know; -1: none
 }
 
 // A past is a reading of the books as a generation had them, as far as the target
@@ -42,20 +43,20 @@ func (s *past) open(l *ledger.Ledger, pair ledger.Pair) error {
 
 // forksOf returns the forks of the source's log behind an open pair, the newest first.
 func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
-	all := epochs{l, []ledger.Pair{pair}}
+	all := epochs{ledger: l, pairs: []ledger.Pair{pair}}
 	for before, ok := l.Previous(pair.ID); ok && before.SourceTopicID == pair.SourceTopicID; before, ok = l.Previous(before.ID) {
 		all.pairs = append(all.pairs, before)
 	}
-	for i := range all.pairs[1:] {
-		f := fork{newer: epochs{l, all.pairs[i : i+1]}, older: epochs{l, all.pairs[i+1:]}, since: epochs{l, all.pairs[:i+1]}}
-		parts, err := f.find()
-		if err != nil {
+	all.parts = make([]bool, len(all.pairs))
+	for i := len(all.pairs) - 2; i >= 0; i-- { // what is known of an older log ends where that one was cut
+		f := fork{newer: all.of(i, i+1), older: all.of(i+1, len(all.pairs)), since: all.of(0, i+1)}
+		if all.parts[i], err = f.find(); err != nil {
 			return nil, err
 		}
-		if !parts {
+		if !all.parts[i] {
 			continue
 		}
-		f.end = f.older.reach()
+		f.end = f.older.end()
 		if f.last, err = f.older.last(); err != nil {
 			return nil, err
 		}
@@ -64,6 +65,7 @@ func forksOf(l *ledger.Ledger, pair ledger.Pair) (forks []fork, err error) {
 		}
 		forks = append(forks, f)
 	}
+	slices.Reverse(forks)
 	return forks, nil
 }
 
@@ -149,26 +151,22 @@ func (f *fork) isOlder(c *commitOf) (older, known bool, err error) {
 	}
 	within := c.offset <= f.end
 	if c.epoch >= 0 {
-		here, hereErr := f.newer.at(c.offset - 1)
+		at := c.offset - 1
+		here, hereErr := f.newer.at(at)
 		if here < 0 && hereErr == nil { // what came of it since may tell
-			here, hereErr = f.since.at(c.offset - 1)
+			here, hereErr = f.since.at(at)
 		}
-		there, thereErr := f.older.at(c.offset - 1)
-		switch {
-		case hereErr != nil || thereErr != nil:
-			return false, false, errors.Join(hereErr, thereErr)
-		case here == c.epoch:
-			return false, true, nil
-		case there == c.epoch:
-			return true, true, nil
+		if here == c.epoch || hereErr != nil {
+			return false, hereErr == nil, hereErr
 		}
-		switch began, err := f.beganSince(c.epoch); {
-		case began || err != nil:
+		if older, err := f.older.hasAt(c.epoch, at); older || err != nil {
+			return older, err == nil, err
+		}
+		if newer, err := f.provesNewer(c.epoch, at); newer || err != nil {
 			return false, err == nil, err
-		case there >= 0 && c.epoch > there, here >= 0 && c.epoch > here && here > f.last:
-			return false, true, nil // the older log has older epochs there; some clients send the leader's own
-		case within && there >= 0:
-			return true, true, nil
+		}
+		if there, err := f.older.at(at); err != nil || within && there >= 0 {
+			return true, err == nil, err
 		}
 	}
 	seen, began := c.seen, f.newer.pairs[0].OpenedMillis
@@ -181,6 +179,19 @@ func (f *fork) isOlder(c *commitOf) (older, known bool, err error) {
 	return false, !within && c.epoch < 0, nil
 }
 
+// provesNewer reports whether the epoch of a commit behind an offset shows that it is not
+// of the older log: that one does not have the epoch, or has an older one there, where
+// epochs only grow. There are clients that send the leader's own.
+func (f *fork) provesNewer(epoch int32, offset int64) (bool, error) {
+	if began, err := f.beganSince(epoch); began || err != nil {
+		return began, err
+	}
+	here, hereErr := f.since.stretchOf(offset)
+	there, thereErr := f.older.stretchOf(offset)
+	known := there.here >= 0 && epoch > there.here || f.last >= 0 && here.here > f.last && epoch > here.here
+	return known, errors.Join(hereErr, thereErr)
+}
+
 // beganSince reports whether a leader epoch is known to have begun in the newer log, or
 // one that came of it, behind the fork: the older log has nothing of it, then.
 func (f *fork) beganSince(epoch int32) (bool, error) {
@@ -190,8 +201,8 @@ func (f *fork) beganSince(epoch int32) (bool, error) {
 		}
 	}
 	for i := range f.since.pairs {
-		one := epochs{f.since.ledger, f.since.pairs[i : i+1]}
-		if has, err := one.has(epoch, f.at); has || err != nil {
+		one := f.since.of(i, i+1)
+		if has, err := one.has(epoch, max(f.at, one.pairs[0].ScopeStart)); has || err != nil {
 			return has, err
 		}
 	}
@@ -204,14 +215,41 @@ func (f *fork) beganSince(epoch int32) (bool, error) {
 type epochs struct {
 	ledger *ledger.Ledger
 	pairs  []ledger.Pair
+	parts  []bool // of each, whether its log parts from those of the next ones
 }
 
-// reach returns where the books end.
+// of returns what some of the generations know.
+func (s *epochs) of(from, to int) epochs {
+	return epochs{s.ledger, s.pairs[from:to], s.parts[from:to]}
+}
+
+// reach returns where ends what the books know of the newest log.
 func (s *epochs) reach() (end int64) {
+	for i := range s.pairs {
+		if end = max(end, s.ledger.Committed(s.pairs[i].ID).Source); s.parts[i] {
+			break
+		}
+	}
+	return end
+}
+
+// end returns where the books of all logs end.
+func (s *epochs) end() (end int64) {
 	for i := range s.pairs {
 		end = max(end, s.ledger.Committed(s.pairs[i].ID).Source)
 	}
 	return end
+}
+
+// hasAt reports whether an offset has a leader epoch in one of the logs.
+func (s *epochs) hasAt(epoch int32, offset int64) (bool, error) {
+	for i := range s.pairs {
+		one := s.of(i, i+1)
+		if found, err := one.at(offset); found == epoch || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // entry returns the entry of the newest generation that has one with an offset in its
@@ -230,6 +268,9 @@ func (s *epochs) entry(offset int64) (ledger.Entry, ledger.Range, error) {
 			within.End = min(within.End, start)
 		} else {
 			within.Start = max(within.Start, s.ledger.Committed(s.pairs[i].ID).Source)
+			if s.parts[i] { // those before it know another log there
+				break
+			}
 		}
 	}
 	return ledger.Entry{LeaderEpoch: -1}, ledger.Range{Start: offset, End: offset + 1}, nil
